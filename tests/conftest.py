@@ -1,0 +1,35 @@
+"""Test tiers for the whole tree, and the fixture through which a test asks for a tool."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.support.requirements import require_tool as find_tool_or_skip
+from tests.support.tiers import full_tier
+
+# A loaded machine makes generation slow without anything being wrong, so slowness is no failure.
+for _name, _examples in (("small", 50), ("full", 500)):
+    settings.register_profile(
+        _name,
+        max_examples=_examples,
+        deadline=None,
+        print_blob=True,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+settings.load_profile("full" if full_tier() else "small")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if full_tier():
+        return
+    held_back = [item for item in items if item.get_closest_marker("full") is not None]
+    if held_back:
+        config.hook.pytest_deselected(items=held_back)
+        items[:] = [item for item in items if item.get_closest_marker("full") is None]
+
+
+@pytest.fixture
+def require_tool() -> Callable[[str], str]:
+    """`require_tool("kcat")` gives the tool's path, or ends the test with the reason."""
+    return find_tool_or_skip

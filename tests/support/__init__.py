@@ -1,0 +1,1 @@
+"""What several test modules share: fakes, strategies and builders."""
