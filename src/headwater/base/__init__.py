@@ -1,0 +1,1 @@
+"""What every other layer stands on; it imports nothing but the standard library."""
