@@ -1,0 +1,100 @@
+"""What can go wrong in a log, as exceptions.
+
+Two families. Where Kafka's protocol has a code for the failure, the class carries it, and a handler
+answers a client with it unchanged. A file that does not hold what its format promises is a
+`CorruptFileError`: no client hears of that, because whoever reads the file has a way to go on
+without it (an index is rebuilt, a snapshot skipped, a checkpoint taken for absent). Each message is
+one sentence that names the partition or the file.
+"""
+
+from headwater.base.errors import ErrorCode, KafkaError
+
+
+class LogStorageError(KafkaError):
+    """The directory of this log failed, or is offline since it did."""
+
+    code = ErrorCode.KAFKA_STORAGE_ERROR
+
+
+class OffsetOutOfRangeError(KafkaError):
+    """An offset before the log's start or behind its end was asked for."""
+
+    code = ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+class RecordTooLargeError(KafkaError):
+    """A record batch exceeds `max.message.bytes`."""
+
+    code = ErrorCode.MESSAGE_TOO_LARGE
+
+
+class RecordBatchTooLargeError(KafkaError):
+    """An append does not fit into a whole segment of `segment.bytes`."""
+
+    code = ErrorCode.RECORD_LIST_TOO_LARGE
+
+
+class InvalidTimestampError(KafkaError):
+    """A record's timestamp is further from the broker's clock than the topic allows."""
+
+    code = ErrorCode.INVALID_TIMESTAMP
+
+
+class InconsistentTopicIdError(KafkaError):
+    """The directory belongs to another topic that had the same name."""
+
+    code = ErrorCode.INCONSISTENT_TOPIC_ID
+
+
+# -- producers -----------------------------------------------------------------------------------
+
+
+class OutOfOrderSequenceError(KafkaError):
+    """A batch does not continue where its producer stopped: one before it is missing."""
+
+    code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+class InvalidProducerEpochError(KafkaError):
+    """A newer instance of the producer has written to the partition."""
+
+    code = ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+class InvalidTxnStateError(KafkaError):
+    """A batch contradicts the state of its producer's transaction."""
+
+    code = ErrorCode.INVALID_TXN_STATE
+
+
+class TransactionCoordinatorFencedError(KafkaError):
+    """A transaction marker comes from a coordinator that another one has replaced."""
+
+    code = ErrorCode.TRANSACTION_COORDINATOR_FENCED
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+
+class CorruptFileError(Exception):
+    """A file does not hold what its format promises."""
+
+
+class CorruptIndexError(CorruptFileError):
+    """An index contradicts itself or its segment, and must be rebuilt from the log."""
+
+
+class CorruptSnapshotError(CorruptFileError):
+    """A producer snapshot is torn or damaged, and an older one must serve."""
+
+
+class CorruptCheckpointError(CorruptFileError):
+    """A checkpoint file is not in its text format; the message names the line."""
+
+
+class CorruptMetadataError(CorruptFileError):
+    """`meta.properties` or `partition.metadata` cannot be read."""
+
+
+class InconsistentBrokerMetadataError(Exception):
+    """A log directory belongs to another broker or to another cluster."""
