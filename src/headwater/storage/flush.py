@@ -1,0 +1,149 @@
+"""Making a log durable: how far it is, what a flush covers, and how many writers share one.
+
+Two offsets tell how far a log is safe. `flushed_offset`: every record in front of it is on disk,
+which is what an acknowledgement may rest on. `recovery_point`: recovery after a crash starts at the
+segment that holds it; it is the one that the checkpoint file keeps. They differ because a flush of
+the active segment syncs its log file alone. Its indexes are rebuilt by recovery, so they need no
+sync until the segment is sealed; until then the recovery point stays at or below its base.
+
+A flush is split in three so that a thread does the waiting while only the owner of the log touches
+its state: `Durability.plan` says what to sync, `FlushPlan.run` syncs it anywhere,
+`Durability.complete` takes note. *Shared fsync* builds on that: whoever waits for an offset joins
+the round under way if it covers the offset, else the next one, so that any number of waiting
+writers costs one sync.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headwater.storage.files import FileSystem
+from headwater.storage.segment import LogSegment
+from headwater.storage.segment_list import SegmentList
+
+if TYPE_CHECKING:
+    from headwater.storage.partition_log import PartitionLog
+
+RunInThread = Callable[[Callable[[], None]], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class FlushPlan:
+    """What must be synced for a log to be durable up to `offset`."""
+
+    offset: int
+    #: A plan made before a truncation proves nothing after it.
+    truncation_count: int
+    #: Segments sealed since the last flush, whose indexes are synced too.
+    sealed: tuple[LogSegment, ...]
+    active: LogSegment
+    files: FileSystem
+    directory: str | None
+
+    def run(self) -> None:
+        """Sync data first, names last: a durable name never leads to less than was there."""
+        for segment in self.sealed:
+            segment.sync()
+        self.active.log.sync()
+        if self.directory is not None:
+            self.files.sync_dir(self.directory)
+
+
+class Durability:
+    """How much of one log is on disk."""
+
+    def __init__(self, files: FileSystem, directory: str, flushed_offset: int) -> None:
+        self.flushed_offset = flushed_offset
+        self._files = files
+        self._directory = directory
+        #: Sealed segments whose files are not durable, oldest first: they hold the recovery point.
+        self._unsynced_sealed: list[LogSegment] = []
+        self._directory_changed = True
+        self._truncation_count = 0
+
+    @property
+    def recovery_point(self) -> int:
+        if self._unsynced_sealed:
+            return min(self.flushed_offset, self._unsynced_sealed[0].base_offset)
+        return self.flushed_offset
+
+    def segment_sealed(self, segment: LogSegment) -> None:
+        self._unsynced_sealed.append(segment)
+
+    def directory_changed(self) -> None:
+        """A name came, went or moved, and is not durable until the directory is synced."""
+        self._directory_changed = True
+
+    def directory_moved(self, directory: str) -> None:
+        self._directory = directory
+
+    def plan(self, segments: SegmentList, end_offset: int) -> FlushPlan:
+        return FlushPlan(
+            offset=end_offset,
+            truncation_count=self._truncation_count,
+            sealed=tuple(self._unsynced_sealed),
+            active=segments.active,
+            files=self._files,
+            directory=self._directory if self._take_directory_changed() else None,
+        )
+
+    def _take_directory_changed(self) -> bool:
+        # Cleared when the plan is made: a change during the sync needs another one.
+        changed, self._directory_changed = self._directory_changed, False
+        return changed
+
+    def complete(self, plan: FlushPlan) -> None:
+        """The plan ran without an error."""
+        if plan.truncation_count != self._truncation_count:
+            self._directory_changed = True
+            return
+        self._unsynced_sealed = [s for s in self._unsynced_sealed if s not in plan.sealed]
+        self.flushed_offset = max(self.flushed_offset, plan.offset)
+
+    def truncated(self, offset: int, segments: SegmentList) -> None:
+        self._truncation_count += 1
+        self._directory_changed = True
+        self._unsynced_sealed = [s for s in self._unsynced_sealed if s in segments.sealed]
+        self.flushed_offset = min(self.flushed_offset, offset)
+
+    def resealed(self, segments: Sequence[LogSegment]) -> None:
+        """Recovery rebuilt these."""
+        self._unsynced_sealed += segments
+
+    def replaced(self, old: Sequence[LogSegment]) -> None:
+        """Compaction put durable segments in the place of these."""
+        self._unsynced_sealed = [s for s in self._unsynced_sealed if s not in old]
+
+
+class SharedFsync:
+    """Lets writers wait until what they wrote is durable, with one fsync for all who wait."""
+
+    def __init__(self, log: PartitionLog, run_in_thread: RunInThread) -> None:
+        self._log = log
+        self._run_in_thread = run_in_thread
+        self._round: asyncio.Task[None] | None = None
+        self.round_count = 0
+
+    async def wait_until_durable(self, offset: int) -> None:
+        """Return once every record in front of `offset` is on disk; LogStorageError if it fails."""
+        log = self._log
+        while log.flushed_offset < min(offset, log.log_end_offset):
+            if self._round is None:
+                self._round = asyncio.get_running_loop().create_task(self._sync_once())
+            # A waiter that is cancelled must not take the sync away from the others.
+            await asyncio.shield(self._round)
+
+    async def _sync_once(self) -> None:
+        try:
+            self.round_count += 1
+            plan = self._log.plan_flush()
+            try:
+                await self._run_in_thread(plan.run)
+            except OSError as error:
+                raise self._log.fail(error) from error
+            self._log.complete_flush(plan)
+        finally:
+            self._round = None

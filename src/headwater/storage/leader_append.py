@@ -1,0 +1,151 @@
+"""What a leader does to batches before they are written: check them, then give them their place.
+
+The common case looks at batch headers only: lengths, checksum, sizes, counts, timestamps, and then
+patches offset and leader epoch in place, which no checksum covers. Records are looked into only
+where there is no other way: when a compacted topic must refuse null keys, when the topic asks for
+another compression than the producer used, and when old bounds on timestamps are set.
+"""
+
+from __future__ import annotations
+
+from headwater.storage.errors import (
+    InvalidTimestampError,
+    RecordBatchTooLargeError,
+    RecordTooLargeError,
+)
+from headwater.storage.log_config import TIMESTAMP_UNBOUNDED_MS, LogConfig
+from headwater.storage.producer_entry import AppendOrigin
+from headwater.wire.records import (
+    BatchHeader,
+    Buffer,
+    InvalidRecordError,
+    TimestampType,
+    decode_batch,
+    iter_batch_headers,
+    patch_batch,
+    patch_log_append_time,
+    read_batch_header,
+    recompress_batch,
+    validate_batch,
+)
+
+
+def check_batches(
+    data: Buffer, config: LogConfig, now_ms: int, origin: AppendOrigin
+) -> list[BatchHeader]:
+    """The headers of `data`, each acceptable to this log; else an error says why."""
+    headers: list[BatchHeader] = []
+    for position, header in iter_batch_headers(data):
+        validate_batch(data, position, header)
+        if header.size_bytes > config.max_message_bytes and origin is AppendOrigin.CLIENT:
+            raise RecordTooLargeError(
+                f"The batch of {header.size_bytes} bytes is larger than "
+                f"max.message.bytes={config.max_message_bytes}."
+            )
+        if origin is AppendOrigin.CLIENT:
+            _check_client_header(header, first=not headers)
+        if config.message_timestamp_type is TimestampType.CREATE_TIME:
+            _check_timestamps(data, position, header, config, now_ms)
+        if config.is_compacted and not header.is_control:
+            _check_keys(data, position, header)
+        headers.append(header)
+    if len(data) > config.segment_bytes:
+        raise RecordBatchTooLargeError(
+            f"The append of {len(data)} bytes does not fit a segment of {config.segment_bytes}."
+        )
+    return headers
+
+
+def _check_client_header(header: BatchHeader, *, first: bool) -> None:
+    if header.base_offset != 0 and first:
+        raise InvalidRecordError(
+            f"A producer's batch must start at offset 0, this one starts at {header.base_offset}."
+        )
+    if header.is_control:
+        raise InvalidRecordError("Clients may not write control records.")
+    if header.delete_horizon_ms is not None:
+        raise InvalidRecordError("Only compaction gives a batch a delete horizon.")
+    if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        raise InvalidTimestampError("Only the broker gives a batch the type LogAppendTime.")
+    if header.record_count <= 0 or header.last_offset_delta != header.record_count - 1:
+        raise InvalidRecordError(
+            f"The batch claims {header.record_count} records "
+            f"but its offsets span {header.last_offset_delta + 1}."
+        )
+    if header.has_producer_id and header.base_sequence < 0:
+        raise InvalidRecordError(
+            f"The batch of producer {header.producer_id} has sequence {header.base_sequence}."
+        )
+
+
+def _check_timestamps(
+    data: Buffer, position: int, header: BatchHeader, config: LogConfig, now_ms: int
+) -> None:
+    if header.max_timestamp - now_ms > config.message_timestamp_after_max_ms:
+        raise InvalidTimestampError(
+            f"Timestamp {header.max_timestamp} lies more than message.timestamp.after.max.ms="
+            f"{config.message_timestamp_after_max_ms} ahead of {now_ms}."
+        )
+    before_max_ms = config.message_timestamp_before_max_ms
+    if before_max_ms == TIMESTAMP_UNBOUNDED_MS:
+        return
+    # Only the largest timestamp stands in the header, so an oldest allowed one costs a decode.
+    for record in decode_batch(data, position):
+        if record.timestamp >= 0 and now_ms - record.timestamp > before_max_ms:
+            raise InvalidTimestampError(
+                f"Timestamp {record.timestamp} lies more than "
+                f"message.timestamp.before.max.ms={before_max_ms} behind {now_ms}."
+            )
+
+
+def _check_keys(data: Buffer, position: int, header: BatchHeader) -> None:
+    keyless = [
+        number for number, record in enumerate(decode_batch(data, position)) if record.key is None
+    ]
+    if keyless:
+        raise InvalidRecordError(
+            f"A compacted topic takes no record without a key: {len(keyless)} of the batch's "
+            f"{header.record_count} have none.",
+            record_numbers=tuple(keyless),
+        )
+
+
+def recompress(data: Buffer, headers: list[BatchHeader], config: LogConfig) -> Buffer:
+    """The same records in the topic's own compression; `data` itself where nothing changes."""
+    wanted = config.compression
+    if wanted is None or all(header.compression is wanted for header in headers):
+        return data
+    batches = []
+    position = 0
+    for header in headers:
+        if header.compression is wanted:
+            batches.append(bytes(data[position : position + header.size_bytes]))
+        else:
+            batches.append(
+                recompress_batch(
+                    data, position, header, wanted, compression_level=config.compression_level
+                )
+            )
+        position += header.size_bytes
+    return bytearray(b"".join(batches))
+
+
+def assign_offsets(
+    data: bytearray | memoryview,
+    first_offset: int,
+    leader_epoch: int,
+    config: LogConfig,
+    now_ms: int,
+) -> list[BatchHeader]:
+    """Patch every batch with its offset and epoch, and its append time where the topic says so."""
+    headers = []
+    offset = first_offset
+    append_time = config.message_timestamp_type is TimestampType.LOG_APPEND_TIME
+    for position, header in iter_batch_headers(data):
+        patch_batch(data, position, base_offset=offset, leader_epoch=leader_epoch)
+        if append_time and not header.is_control:
+            patch_log_append_time(data, position, header, now_ms)
+        header = read_batch_header(data, position)
+        headers.append(header)
+        offset = header.next_offset
+    return headers

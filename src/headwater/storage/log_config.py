@@ -1,0 +1,49 @@
+"""The settings of one topic's log, as plain attributes.
+
+`LogConfig` is what the storage engine reads on its hot path; `log_settings` has the table of rows
+(names, bounds, meanings) that it is made from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headwater.wire.records import Compression, TimestampType
+
+LONG_MAX = 2**63 - 1
+#: A bound on timestamps that bounds nothing.
+TIMESTAMP_UNBOUNDED_MS = LONG_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    segment_bytes: int = 1 << 30
+    segment_ms: int = 7 * 24 * 3600 * 1000
+    segment_jitter_ms: int = 0
+    segment_index_bytes: int = 10 << 20
+    index_interval_bytes: int = 4096
+    max_message_bytes: int = (1 << 20) + 12
+    message_timestamp_type: TimestampType = TimestampType.CREATE_TIME
+    message_timestamp_before_max_ms: int = TIMESTAMP_UNBOUNDED_MS
+    message_timestamp_after_max_ms: int = 3600 * 1000
+    #: None keeps what the producer chose.
+    compression: Compression | None = None
+    compression_level: int | None = None
+    flush_messages: int = LONG_MAX
+    flush_ms: int = LONG_MAX
+    cleanup_policy: frozenset[str] = frozenset({"delete"})
+    retention_ms: int = 7 * 24 * 3600 * 1000
+    retention_bytes: int = -1
+    file_delete_delay_ms: int = 60_000
+    min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = LONG_MAX
+    delete_retention_ms: int = 24 * 3600 * 1000
+
+    @property
+    def is_compacted(self) -> bool:
+        return "compact" in self.cleanup_policy
+
+    @property
+    def deletes_by_retention(self) -> bool:
+        return "delete" in self.cleanup_policy

@@ -1,0 +1,284 @@
+"""Opening a partition's log, after a clean stop or after a crash.
+
+After a clean stop the files are as they were left: opening reads a few index entries. Otherwise the
+segment that holds the recovery point and all behind it are scanned batch by batch. The scan checks
+every checksum, rebuilds the indexes, the producer states and the leader epochs from what it reads,
+and cuts the log at the first thing that is not a whole, valid batch: beyond it nothing was ever
+promised to anyone. The same goes for a segment that lost its end at a batch boundary, which shows
+as a gap to the next one: what follows a gap must not be kept, or a replica would never notice that
+it misses records. What was found sound is synced before the log is handed out, since after a mere
+crash of the process it may still be only in the page cache.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import zip_longest
+
+from headwater.base.errors import KafkaError
+from headwater.base.ids import TopicPartition
+from headwater.storage.batch_scan import ScannedBatch, scan_batches, validate_entry
+from headwater.storage.errors import CorruptCheckpointError, CorruptIndexError
+from headwater.storage.files import FileSystem
+from headwater.storage.handles import HandleCache
+from headwater.storage.interrupted_changes import finish_interrupted_changes
+from headwater.storage.leader_epochs import EpochEntry, LeaderEpochs
+from headwater.storage.log_config import LogConfig
+from headwater.storage.offset_index import RELATIVE_OFFSET_MAX
+from headwater.storage.partition_log import PartitionLog
+from headwater.storage.producer_replay import replay_batch, replay_log
+from headwater.storage.producer_snapshot import (
+    load_latest_snapshot,
+    remove_snapshots_above,
+    remove_stray_snapshots,
+)
+from headwater.storage.producer_state import PRODUCER_ID_EXPIRATION_MS, ProducerStates
+from headwater.storage.segment import LogSegment
+from headwater.storage.segment_files import LOG, parse_segment_file_name
+from headwater.storage.segment_list import SegmentList
+from headwater.wire.records import CorruptRecordError
+
+_logger = logging.getLogger(__name__)
+
+
+def _keep_nothing(_offset: int) -> None:
+    """For a log on its own, of which no checkpoint file tells."""
+
+
+@dataclass(slots=True)
+class LogLoader:
+    """What opening a log needs to know; `load` does it."""
+
+    partition: TopicPartition
+    directory: str
+    config: LogConfig
+    files: FileSystem
+    handles: HandleCache
+    now_ms: int
+    is_clean: bool = False
+    recovery_point: int = 0
+    log_start_offset: int = 0
+    producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS
+    random_source: random.Random = field(default_factory=lambda: random.Random(0))
+    #: Whether a gap between segments behind the recovery point is the end of a segment that a
+    #: crash took. Not so in a directory that Kafka wrote, or whose recovery point is not known.
+    gaps_are_losses: bool = True
+    #: Called around a truncation with the recovery point that must survive a crash.
+    keep_recovery_point: Callable[[int], None] = _keep_nothing
+    #: Called before retention drops segments with the start offset that must survive a crash.
+    keep_log_start: Callable[[int], None] = _keep_nothing
+
+    def load(self) -> PartitionLog:
+        if not self.files.exists(self.directory):
+            self.files.make_dir(self.directory)
+            self.files.sync_dir(self.directory.rpartition("/")[0])
+        suspects = finish_interrupted_changes(self.files, self.directory)
+        segments = self._open_segments()
+        epochs, epochs_are_sound = self._load_epochs()
+        states = ProducerStates(
+            self.partition, producer_id_expiration_ms=self.producer_id_expiration_ms
+        )
+        first_unsound = self._first_unsound(segments, suspects) if epochs_are_sound else 0
+        if first_unsound is None:
+            flushed_offset = segments.active.next_offset
+            remove_snapshots_above(self.files, self.directory, flushed_offset)
+            self._load_states(states, segments, flushed_offset)
+        else:
+            flushed_offset = segments[first_unsound].base_offset
+            self._recover(segments, first_unsound, states, epochs)
+        log_start_offset = self._settle_start(segments, states, epochs)
+        remove_stray_snapshots(
+            self.files, self.directory, [segment.base_offset for segment in segments]
+        )
+        log = PartitionLog(
+            self.partition,
+            self.directory,
+            self.config,
+            files=self.files,
+            handles=self.handles,
+            segments=segments,
+            producer_states=states,
+            leader_epochs=epochs,
+            log_start_offset=log_start_offset,
+            flushed_offset=flushed_offset,
+            random_source=self.random_source,
+            keep_recovery_point=self.keep_recovery_point,
+            keep_log_start=self.keep_log_start,
+        )
+        if first_unsound is not None:
+            log.durability.resealed(segments.sealed[first_unsound:])
+            log.flush()
+        if log.recovery_point < self.recovery_point:
+            # The log came back shorter. What is appended now is not safe up to the old point.
+            self.keep_recovery_point(log.recovery_point)
+        return log
+
+    def _load_epochs(self) -> tuple[LeaderEpochs, bool]:
+        """The leader epochs, and whether they need not be rebuilt by scanning the whole log."""
+        try:
+            return LeaderEpochs.load(self.files, self.directory), True
+        except CorruptCheckpointError as error:
+            _logger.error(
+                "%s: its leader epochs are lost, scanning for them: %s", self.partition, error
+            )
+            return LeaderEpochs(self.files, self.directory), False
+
+    # -- segments --------------------------------------------------------------------------------
+
+    def _open_segments(self) -> SegmentList:
+        segments = SegmentList()
+        names = map(parse_segment_file_name, self.files.list_dir(self.directory))
+        bases = sorted(n.base_offset for n in names if n is not None and n.suffix == LOG)
+        for base_offset, following in zip_longest(bases, bases[1:]):
+            segment = self._segment(base_offset)
+            if following is not None and following <= self.log_start_offset:
+                # Retention had dropped it and a crash brought it back, perhaps not its neighbours.
+                segment.remove_files()
+            else:
+                segments.add(segment)
+        if not bases:
+            segments.add(self._segment(self.log_start_offset))
+        for segment in segments.sealed:
+            following = segments.next_base_offset(segment)
+            segment.next_offset = segment.base_offset if following is None else following
+        return segments
+
+    def _segment(self, base_offset: int) -> LogSegment:
+        return LogSegment(
+            self.files,
+            self.handles,
+            self.directory,
+            base_offset,
+            self.config,
+            created_ms=self.now_ms,
+        )
+
+    def _first_unsound(self, segments: SegmentList, suspects: set[int]) -> int | None:
+        """The number of the first segment that must be scanned, None if all can be trusted."""
+        unsound = [
+            number for number, segment in enumerate(segments) if segment.base_offset in suspects
+        ]
+        if not self.is_clean:
+            unsound.append(max(segments.floor_number(self.recovery_point), 0))
+        first = min(unsound, default=None)
+        for number, segment in enumerate(list(segments)[:first]):
+            try:
+                segment.sanity_check()
+                if segment is segments.active:
+                    segment.find_end()
+                else:
+                    segment.seal()
+            except (CorruptIndexError, CorruptRecordError) as error:
+                _logger.warning("%s will be scanned: %s", segment.log.path, error)
+                return number
+        return first
+
+    # -- recovery --------------------------------------------------------------------------------
+
+    def _recover(
+        self, segments: SegmentList, first: int, states: ProducerStates, epochs: LeaderEpochs
+    ) -> None:
+        base_offset = segments[first].base_offset
+        remove_snapshots_above(self.files, self.directory, base_offset)
+        epochs.truncate_from_end(base_offset, flush=False)
+        self._load_states(states, segments, base_offset)
+        found_epochs: list[EpochEntry] = []
+        for segment in list(segments)[first:]:
+
+            def account(batch: ScannedBatch, segment: LogSegment = segment) -> None:
+                replay_batch(states, batch, segment)
+                epoch = batch.header.leader_epoch
+                if epoch >= 0 and (not found_epochs or found_epochs[-1].epoch != epoch):
+                    found_epochs.append(EpochEntry(epoch, batch.header.base_offset))
+
+            cut_bytes = recover_segment(segment, account)
+            following = segments.next_base_offset(segment)
+            if following is None:
+                break
+            if cut_bytes or self._is_loss(segment.next_offset, following):
+                self._drop_behind(segments, segment)
+                break
+            segment.seal()
+        states.end_offset = max(states.end_offset, segments.active.next_offset)
+        epochs.assign_all(found_epochs)
+        epochs.flush()
+
+    def _is_loss(self, end_offset: int, following: int) -> bool:
+        """Whether a segment ended at `following` when it was sealed, but does not any more.
+
+        Appends leave no gap between segments. Compaction does, but never behind the recovery
+        point on disk: see `segment_swap`. So there, a gap is a loss.
+        """
+        return self.gaps_are_losses and end_offset < following and following > self.recovery_point
+
+    def _drop_behind(self, segments: SegmentList, last: LogSegment) -> None:
+        """The log was cut inside `last`: what follows does not continue it any more."""
+        for segment in [s for s in segments if s.base_offset > last.base_offset]:
+            _logger.warning(
+                "%s is dropped: the log was cut at offset %d", segment.log.path, last.next_offset
+            )
+            segments.remove(segment)
+            segment.remove_files()
+        self.files.sync_dir(self.directory)
+
+    def _load_states(self, states: ProducerStates, segments: SegmentList, end_offset: int) -> None:
+        snapshot = load_latest_snapshot(self.files, self.directory, at_or_below=end_offset)
+        if snapshot is None:
+            states.load((), segments[0].base_offset, self.now_ms)
+        else:
+            states.load(snapshot.entries, snapshot.offset, self.now_ms)
+        replay_log(states, segments, end_offset)
+
+    def _settle_start(
+        self, segments: SegmentList, states: ProducerStates, epochs: LeaderEpochs
+    ) -> int:
+        """The log start offset, which no record may precede and no log may end before."""
+        log_start_offset = max(self.log_start_offset, segments[0].base_offset)
+        if segments.active.next_offset < log_start_offset:
+            _logger.warning(
+                "%s ends at %d, before its start offset %d: it goes on there, empty",
+                self.partition,
+                segments.active.next_offset,
+                log_start_offset,
+            )
+            for segment in list(segments):
+                segments.remove(segment)
+                segment.remove_files()
+            segments.add(self._segment(log_start_offset))
+            states.truncate_fully(self.files, self.directory, log_start_offset)
+            epochs.clear()
+        epochs.truncate_from_start(log_start_offset)
+        return log_start_offset
+
+
+def recover_segment(segment: LogSegment, account: Callable[[ScannedBatch], None]) -> int:
+    """Scan a segment, rebuild its indexes, cut its torn tail; returns the bytes cut off."""
+    size_bytes = segment.size_bytes
+    segment.reset_for_recovery()
+    try:
+        for batch in scan_batches(segment.log, 0, size_bytes):
+            header = batch.header
+            validate_entry(batch.data, 0, header)
+            # Offsets are not covered by the checksum: a torn header may carry any.
+            if not segment.next_offset <= header.base_offset <= header.last_offset or (
+                header.last_offset - segment.base_offset > RELATIVE_OFFSET_MAX
+            ):
+                raise CorruptRecordError(
+                    f"Offset {header.base_offset} at position {batch.position} does not follow "
+                    f"{segment.next_offset}."
+                )
+            segment.note(header)
+            account(batch)
+    except KafkaError as error:
+        _logger.warning(
+            "%s: cut at position %d of %d: %s",
+            segment.log.path,
+            segment.size_bytes,
+            size_bytes,
+            error,
+        )
+        segment.log.truncate(segment.size_bytes)
+    return size_bytes - segment.size_bytes

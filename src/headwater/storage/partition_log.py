@@ -1,0 +1,405 @@
+"""One partition's log: segments in a directory, behind one append-only interface.
+
+Offsets, from the start:
+
+    log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset
+
+`log_start_offset` rises with retention and DeleteRecords. `high_watermark` is set by replication,
+which alone knows how far the in-sync replicas are; the log needs it to know what readers and
+retention may touch. `last_stable_offset` is the high watermark, or the start of the oldest
+transaction that is still open, if that comes first. `flushed_offset` and `recovery_point` are about
+disks, see `flush`.
+
+The log has one owner, the broker's event loop, and no locks: nothing here waits for a disk but
+appends to the page cache. An append is all or nothing: if the disk refuses a part of it, the file
+is cut back and the caller gets `LogStorageError`; if even that fails, the log takes no more writes.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from headwater.base.checks import check
+from headwater.base.ids import TopicPartition
+from headwater.storage.errors import LogStorageError, OffsetOutOfRangeError
+from headwater.storage.files import FileRegion, FileSystem
+from headwater.storage.flush import Durability, FlushPlan
+from headwater.storage.handles import HandleCache
+from headwater.storage.leader_append import assign_offsets, check_batches, recompress
+from headwater.storage.leader_epochs import LeaderEpochs
+from headwater.storage.log_config import LogConfig
+from headwater.storage.offset_index import RELATIVE_OFFSET_MAX
+from headwater.storage.open_transactions import CompletedTransaction
+from headwater.storage.producer_entry import AppendedBatch, AppendOrigin, BatchMetadata
+from headwater.storage.producer_replay import replay_log
+from headwater.storage.producer_state import ProducerStates
+from headwater.storage.retired_files import RetiredFiles
+from headwater.storage.segment import LogSegment
+from headwater.storage.segment_list import SegmentList
+from headwater.storage.time_index import TimestampOffset
+from headwater.storage.transaction_index import AbortedTransaction
+from headwater.wire.records import (
+    BatchHeader,
+    Buffer,
+    TimestampType,
+    iter_batch_headers,
+    validate_batch,
+)
+
+NO_TIMESTAMP = -1
+
+
+class AppendResult(NamedTuple):
+    """Where an append went; for a batch that was written before, where it went then."""
+
+    base_offset: int
+    last_offset: int
+    log_append_time_ms: int
+    is_duplicate: bool = False
+
+
+class LogRead(NamedTuple):
+    """Whole batches from the one that holds the offset asked for; the last may be cut short."""
+
+    region: FileRegion | None
+    #: No record of the region lies at or behind this offset.
+    upper_offset: int
+
+    @property
+    def size(self) -> int:
+        return 0 if self.region is None else self.region.size
+
+
+class PartitionLog:
+    def __init__(
+        self,
+        partition: TopicPartition,
+        directory: str,
+        config: LogConfig,
+        *,
+        files: FileSystem,
+        handles: HandleCache,
+        segments: SegmentList,
+        producer_states: ProducerStates,
+        leader_epochs: LeaderEpochs,
+        log_start_offset: int,
+        flushed_offset: int,
+        random_source: random.Random,
+        keep_recovery_point: Callable[[int], None],
+        keep_log_start: Callable[[int], None],
+    ) -> None:
+        self.partition = partition
+        self.directory = directory
+        self.config = config
+        self.files = files
+        self.handles = handles
+        self.segments = segments
+        self.producer_states = producer_states
+        self.leader_epochs = leader_epochs
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = segments.active.next_offset
+        self.high_watermark = log_start_offset
+        self.durability = Durability(files, directory, flushed_offset)
+        self.retired = RetiredFiles(files)
+        self.failure: LogStorageError | None = None
+        #: Called around a truncation with the recovery point that must survive a crash.
+        self.keep_recovery_point = keep_recovery_point
+        #: Called before segments are dropped with the log start that must survive a crash.
+        self.keep_log_start = keep_log_start
+        self._random = random_source
+
+    # -- appending -------------------------------------------------------------------------------
+
+    def append_as_leader(
+        self,
+        data: Buffer,
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+    ) -> AppendResult:
+        """Check batches, give them offsets and write them. A `bytearray` is patched in place."""
+        self._check_usable()
+        config = self.config
+        headers = check_batches(data, config, now_ms, origin)
+        if not headers:
+            return AppendResult(self.log_end_offset, self.log_end_offset - 1, NO_TIMESTAMP)
+        data = recompress(data, headers, config)
+        if isinstance(data, bytes) or (isinstance(data, memoryview) and data.readonly):
+            data = bytearray(data)
+        headers = assign_offsets(data, self.log_end_offset, leader_epoch, config, now_ms)
+        duplicate = self._write(data, headers, origin, now_ms)
+        append_time_ms = NO_TIMESTAMP
+        if config.message_timestamp_type is TimestampType.LOG_APPEND_TIME:
+            append_time_ms = now_ms
+        if duplicate is not None:
+            return AppendResult(
+                duplicate.first_offset, duplicate.last_offset, duplicate.timestamp, True
+            )
+        return AppendResult(headers[0].base_offset, self.log_end_offset - 1, append_time_ms)
+
+    def append_as_follower(self, data: Buffer, *, now_ms: int) -> None:
+        """Write a leader's batches with the offsets and epochs that they carry."""
+        self._check_usable()
+        headers = []
+        next_offset = self.log_end_offset
+        for position, header in iter_batch_headers(data):
+            validate_batch(data, position, header)
+            if header.base_offset < next_offset:
+                raise OffsetOutOfRangeError(
+                    f"{self.partition} ends at offset {next_offset} "
+                    f"and cannot take a batch at {header.base_offset}."
+                )
+            next_offset = header.next_offset
+            headers.append(header)
+        if headers:
+            self._write(data, headers, AppendOrigin.REPLICATION, now_ms)
+
+    def _write(
+        self, data: Buffer, headers: Sequence[BatchHeader], origin: AppendOrigin, now_ms: int
+    ) -> BatchMetadata | None:
+        """The common half of both appends; returns the earlier batch that this one repeats."""
+        batches = []
+        position = 0
+        for header in headers:
+            batches.append(AppendedBatch.read(header, data, position))
+            position += header.size_bytes
+        pending = self.producer_states.prepare(batches, origin=origin)
+        if pending.duplicate is not None:
+            return pending.duplicate
+        for header in headers:
+            if header.leader_epoch >= 0:
+                self.leader_epochs.assign(header.leader_epoch, header.base_offset)
+        segment = self._segment_for(headers, len(data), now_ms)
+        self._write_to(segment, data, headers)
+        self.producer_states.apply(pending)
+        self._complete_transactions(segment, pending.completed)
+        return None
+
+    def _write_to(self, segment: LogSegment, data: Buffer, headers: Sequence[BatchHeader]) -> None:
+        position = segment.size_bytes
+        try:
+            segment.append(data, headers)
+        except OSError as error:
+            try:
+                segment.cut(position)
+            except OSError as second:
+                raise self.fail(second) from error
+            raise LogStorageError(
+                f"{self.partition} could not be written: {error.strerror}."
+            ) from error
+        self.log_end_offset = headers[-1].next_offset
+
+    def _complete_transactions(
+        self, segment: LogSegment, completed: Sequence[CompletedTransaction]
+    ) -> None:
+        """The index learns of an abort before the last stable offset can move past it."""
+        for transaction in completed:
+            if transaction.is_aborted:
+                stable = self.producer_states.last_stable_offset(transaction)
+                try:
+                    segment.add_aborted(transaction, stable)
+                except OSError as error:
+                    raise self.fail(error) from error
+            self.producer_states.complete_transaction(transaction)
+
+    def _segment_for(self, headers: Sequence[BatchHeader], size: int, now_ms: int) -> LogSegment:
+        """The active segment, or a new one if the batches call for it."""
+        max_timestamp = max(header.max_timestamp for header in headers)
+        active = self.segments.active
+        if active.should_roll(size, headers[-1].last_offset, max_timestamp, now_ms, self.config):
+            # A leader's batch may lie so far behind a compacted stretch that only a segment of
+            # its own can hold it.
+            far = headers[-1].last_offset - active.next_offset > RELATIVE_OFFSET_MAX
+            return self.roll(now_ms, headers[0].base_offset if far else None)
+        return active
+
+    def roll(self, now_ms: int, base_offset: int | None = None) -> LogSegment:
+        """Seal the active segment and start another; an empty one at the same place is kept.
+
+        The new one starts where the records of the old one end, even if the log's end is further
+        on: segments follow each other without a gap, and recovery takes a gap for a loss.
+        """
+        active = self.segments.active
+        new_base_offset = active.next_offset if base_offset is None else base_offset
+        if active.base_offset == new_base_offset:
+            check(active.size_bytes == 0, "%s: a full segment is not at its end", self.partition)
+            return active
+        try:
+            active.seal()
+            self.producer_states.take_snapshot(self.files, self.directory, durable=False)
+            segment = self.new_segment(new_base_offset, now_ms)
+        except OSError as error:
+            raise LogStorageError(
+                f"{self.partition} could not start a new segment: {error.strerror}."
+            ) from error
+        self.segments.add(segment)
+        self.durability.segment_sealed(active)
+        return segment
+
+    def new_segment(self, base_offset: int, now_ms: int) -> LogSegment:
+        jitter_max_ms = min(self.config.segment_jitter_ms, self.config.segment_ms)
+        segment = LogSegment(
+            self.files,
+            self.handles,
+            self.directory,
+            base_offset,
+            self.config,
+            created_ms=now_ms,
+            roll_jitter_ms=self._random.randrange(jitter_max_ms) if jitter_max_ms > 0 else 0,
+        )
+        self.durability.directory_changed()
+        return segment
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        upper_offset: int | None = None,
+        min_one_batch: bool = False,
+    ) -> LogRead:
+        """A stretch of the log from the batch that holds `offset`, below `upper_offset`.
+
+        Batches are not counted out: the stretch is `max_bytes` long or ends where the readable part
+        of its segment does. With `min_one_batch` a first batch that is larger comes whole.
+        """
+        self.check_in_range(offset)
+        upper = (
+            self.log_end_offset if upper_offset is None else min(upper_offset, self.log_end_offset)
+        )
+        if offset >= upper:
+            return LogRead(None, upper)
+        for number in range(max(self.segments.floor_number(offset), 0), len(self.segments)):
+            segment = self.segments[number]
+            found = segment.find(offset)
+            if found is None:
+                continue  # All that this segment held from here on was compacted away.
+            end = segment.size_bytes
+            if upper < segment.next_offset:
+                limit = segment.find(upper, found.position)
+                end = segment.size_bytes if limit is None else limit.position
+            size = min(end - found.position, max(max_bytes, found.size if min_one_batch else 0))
+            if size <= 0:
+                return LogRead(None, upper)
+            after = segment.offset_index.offset_behind(found.position + size)
+            return LogRead(
+                segment.region(found.position, size),
+                min(upper, segment.next_offset if after is None else after),
+            )
+        return LogRead(None, upper)
+
+    def check_in_range(self, offset: int) -> None:
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise OffsetOutOfRangeError(
+                f"{self.partition} holds offsets {self.log_start_offset} to {self.log_end_offset}, "
+                f"not {offset}."
+            )
+
+    def aborted_transactions(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
+        """The aborted transactions that a reader of [offset, upper_offset) must leave out."""
+        aborted: list[AbortedTransaction] = []
+        for segment in self.segments.from_offset(offset):
+            found, is_complete = segment.transaction_index.collect_aborted(offset, upper_offset)
+            aborted += found
+            if is_complete:
+                break
+        return aborted
+
+    def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
+        """The first record that is not older than `timestamp`."""
+        for segment in self.segments:
+            if segment.latest.timestamp >= timestamp:
+                found = segment.find_timestamp(timestamp, self.log_start_offset)
+                if found is not None:
+                    return found
+        return None
+
+    def max_timestamp(self) -> TimestampOffset | None:
+        """The first record with the largest timestamp of all."""
+        latest = max((segment.latest.timestamp for segment in self.segments), default=NO_TIMESTAMP)
+        return self.offset_for_timestamp(latest) if latest >= 0 else None
+
+    # -- offsets ---------------------------------------------------------------------------------
+
+    @property
+    def last_stable_offset(self) -> int:
+        unstable = self.producer_states.first_unstable_offset
+        if unstable is None or unstable >= self.high_watermark:
+            return self.high_watermark
+        return max(unstable, self.log_start_offset)
+
+    @property
+    def size_bytes(self) -> int:
+        return self.segments.size_bytes
+
+    @property
+    def flushed_offset(self) -> int:
+        return self.durability.flushed_offset
+
+    @property
+    def recovery_point(self) -> int:
+        return self.durability.recovery_point
+
+    def advance_high_watermark(self, offset: int) -> None:
+        """Replication says that all in front of `offset` is in every in-sync replica."""
+        self.high_watermark = max(self.log_start_offset, min(offset, self.log_end_offset))
+        self.producer_states.on_high_watermark(self.high_watermark)
+
+    def _check_usable(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+    def fail(self, error: OSError) -> LogStorageError:
+        """The disk broke a promise: take no more writes; returns what to tell the client."""
+        self.failure = LogStorageError(
+            f"{self.partition} takes no more writes since its disk failed: {error.strerror}."
+        )
+        return self.failure
+
+    # -- durability ------------------------------------------------------------------------------
+
+    def plan_flush(self) -> FlushPlan:
+        """What to sync now; a thread runs it, `complete_flush` takes note of it: see `flush`."""
+        self._check_usable()
+        return self.durability.plan(self.segments, self.log_end_offset)
+
+    def complete_flush(self, plan: FlushPlan) -> None:
+        self.durability.complete(plan)
+
+    def flush(self) -> None:
+        """Make all of the log durable, here and now."""
+        plan = self.plan_flush()
+        try:
+            plan.run()
+        except OSError as error:
+            raise self.fail(error) from error
+        self.complete_flush(plan)
+
+    def reload_producer_states(self, now_ms: int) -> None:
+        """After a truncation: go back to a snapshot, and replay the log behind it."""
+        self.producer_states.truncate_and_reload(
+            self.files,
+            self.directory,
+            log_start_offset=self.log_start_offset,
+            log_end_offset=self.log_end_offset,
+            now_ms=now_ms,
+        )
+        replay_log(self.producer_states, self.segments, self.log_end_offset)
+        self.producer_states.on_high_watermark(self.high_watermark)
+
+    def close(self) -> None:
+        """Leave everything durable, so that the next opening has nothing to recover."""
+        if self.failure is None:
+            self.segments.active.finish_time_index()
+            self.durability.segment_sealed(self.segments.active)
+            self.producer_states.take_snapshot(self.files, self.directory)
+            self.leader_epochs.flush()
+            self.flush()
+        for segment in self.segments:
+            segment.close()
+        self.retired.close()

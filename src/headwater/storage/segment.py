@@ -1,0 +1,323 @@
+"""One segment of a partition's log: a `.log` file of record batches and the indexes that find them.
+
+A segment is written at its end only, by whoever owns the `PartitionLog`. It knows nothing of
+offsets being assigned, of producers or of leaders: batches come in with their final headers. Its
+files are opened through the handle cache, so an idle segment costs no descriptor.
+
+After a failed append the bytes behind the last batch are undefined: `cut` takes them off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from headwater.base.checks import check
+from headwater.storage.batch_scan import PREFIX, ScannedBatch, read_entry_header, scan_batches
+from headwater.storage.errors import CorruptIndexError
+from headwater.storage.files import FileRegion, FileSystem
+from headwater.storage.handles import CachedFile, HandleCache
+from headwater.storage.log_config import LogConfig
+from headwater.storage.offset_index import RELATIVE_OFFSET_MAX, OffsetIndex
+from headwater.storage.open_transactions import CompletedTransaction
+from headwater.storage.segment_files import (
+    LOG,
+    OFFSET_INDEX,
+    SEGMENT_SUFFIXES,
+    TIME_INDEX,
+    TRANSACTION_INDEX,
+    segment_path,
+)
+from headwater.storage.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
+from headwater.storage.transaction_index import AbortedTransaction, TransactionIndex
+from headwater.wire.records import HEADER_SIZE, BatchHeader, Buffer, decode_batch
+
+#: A search for a batch reads this much at a time: about one index interval and a header.
+_SEARCH_BYTES = 4096 + HEADER_SIZE
+
+
+class BatchPosition(NamedTuple):
+    """Where a batch stands in a log file."""
+
+    position: int
+    size: int
+    base_offset: int
+    last_offset: int
+
+
+class LogSegment:
+    def __init__(
+        self,
+        files: FileSystem,
+        handles: HandleCache,
+        directory: str,
+        base_offset: int,
+        config: LogConfig,
+        *,
+        created_ms: int,
+        roll_jitter_ms: int = 0,
+        stage: str = "",
+    ) -> None:
+        self.base_offset = base_offset
+        self.directory = directory
+        self.stage = stage
+        self.created_ms = created_ms
+        self._roll_jitter_ms = roll_jitter_ms
+        self._files = files
+        self._index_interval_bytes = config.index_interval_bytes
+        index_max_bytes = config.segment_index_bytes
+        self.log: CachedFile = handles.open(self._path(LOG), create=True)
+        self.offset_index = OffsetIndex(
+            handles, self._path(OFFSET_INDEX), base_offset, index_max_bytes
+        )
+        self.time_index = TimeIndex(handles, self._path(TIME_INDEX), base_offset, index_max_bytes)
+        self.transaction_index = TransactionIndex(files, handles, self._path(TRANSACTION_INDEX))
+        self.size_bytes = self.log.size()
+        #: One past the last offset in the file; the owner sets it after loading.
+        self.next_offset = base_offset
+        self._bytes_since_index_entry = 0
+        self._latest = self.time_index.last_entry
+        #: The timestamp that time-based rolling counts from: that of the first batch.
+        self._first_batch_timestamp: int | None = None
+
+    def _path(self, suffix: str) -> str:
+        return segment_path(self.directory, self.base_offset, suffix, self.stage)
+
+    # -- appending -------------------------------------------------------------------------------
+
+    def append(self, data: Buffer, batches: Sequence[BatchHeader]) -> None:
+        """Write batches whose headers carry their final offsets."""
+        last_offset = batches[-1].last_offset
+        check(
+            batches[0].base_offset >= self.next_offset
+            and last_offset - self.base_offset <= RELATIVE_OFFSET_MAX,
+            "offsets %d to %d do not fit behind %d in the segment at %d",
+            batches[0].base_offset,
+            last_offset,
+            self.next_offset,
+            self.base_offset,
+        )
+        self.log.write_at(self.size_bytes, data)
+        for header in batches:
+            self.note(header)
+
+    def note(self, header: BatchHeader) -> None:
+        """Take a batch that now stands at the end of the file into the indexes."""
+        last_offset = header.last_offset
+        if header.max_timestamp > self._latest.timestamp:
+            self._latest = TimestampOffset(header.max_timestamp, last_offset)
+        if self._first_batch_timestamp is None:
+            self._first_batch_timestamp = header.max_timestamp
+        if self._bytes_since_index_entry > self._index_interval_bytes:
+            self.offset_index.append(last_offset, self.size_bytes)
+            self.time_index.append_if_later(*self._latest)
+            self._bytes_since_index_entry = 0
+        size = header.size_bytes
+        self._bytes_since_index_entry += size
+        self.size_bytes += size
+        self.next_offset = last_offset + 1
+
+    def add_aborted(self, transaction: CompletedTransaction, last_stable_offset: int) -> None:
+        """Note the aborted transaction that a marker in this segment has ended."""
+        producer_id, first_offset, last_offset, _ = transaction
+        self.transaction_index.append(
+            AbortedTransaction(producer_id, first_offset, last_offset, last_stable_offset)
+        )
+
+    def should_roll(
+        self, size: int, last_offset: int, max_timestamp: int, now_ms: int, config: LogConfig
+    ) -> bool:
+        """Whether batches of `size` bytes up to `last_offset` need a new segment first.
+
+        The four conditions of the notes: size, age, a full index, and an offset too far from the
+        base to be stored relative to it.
+        """
+        return (
+            self.size_bytes > config.segment_bytes - size
+            or (
+                self.size_bytes > 0
+                and self._age_ms(max_timestamp, now_ms) > config.segment_ms - self._roll_jitter_ms
+            )
+            or self.offset_index.is_full
+            or self.time_index.is_full
+            or last_offset - self.base_offset > RELATIVE_OFFSET_MAX
+        )
+
+    def _age_ms(self, max_timestamp: int, now_ms: int) -> int:
+        """By message time if messages carry one, so that replicas roll at the same place."""
+        if self._first_batch_timestamp is None:
+            self._first_batch_timestamp = self._read_first_timestamp()
+        first = self._first_batch_timestamp
+        if first is not None and first >= 0 and max_timestamp >= 0:
+            return max_timestamp - first
+        return now_ms - self.created_ms
+
+    def _read_first_timestamp(self) -> int | None:
+        if self.size_bytes == 0:
+            return None
+        raw = self.log.read_at(0, HEADER_SIZE)
+        return read_entry_header(raw.ljust(HEADER_SIZE, b"\0")).max_timestamp
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def find(self, offset: int, from_position: int = 0) -> BatchPosition | None:
+        """The first batch that reaches `offset`: holds it, or lies behind it in a gap."""
+        position = max(self.offset_index.lookup(offset).position, from_position)
+        while position < self.size_bytes:
+            chunk = self.log.read_at(position, min(_SEARCH_BYTES, self.size_bytes - position))
+            at = 0
+            while at + PREFIX.size <= len(chunk):
+                base_offset, length, magic = PREFIX.unpack_from(chunk, at)
+                if magic >= 2 and at + 27 > len(chunk):
+                    break
+                delta = int.from_bytes(chunk[at + 23 : at + 27], "big") if magic >= 2 else 0
+                if base_offset + delta >= offset:
+                    return BatchPosition(
+                        position + at, length + 12, base_offset, base_offset + delta
+                    )
+                at += length + 12
+            check(at > 0, "%s: no batch at position %d", self.log.path, position)
+            position += at
+        return None
+
+    def region(self, position: int, size: int) -> FileRegion:
+        return FileRegion(self.log, position, size)
+
+    def scan(self, start: int = 0) -> Iterator[ScannedBatch]:
+        return scan_batches(self.log, start, self.size_bytes)
+
+    @property
+    def largest_timestamp(self) -> int:
+        """The youngest record's timestamp; the file's own age where records carry none."""
+        if self._latest.timestamp >= 0:
+            return self._latest.timestamp
+        return self._files.modified_ms(self.log.path)
+
+    @property
+    def latest(self) -> TimestampOffset:
+        """The largest timestamp so far, and the last offset of the batch that brought it."""
+        return self._latest
+
+    def find_timestamp(self, timestamp: int, starting_offset: int) -> TimestampOffset | None:
+        """The first record at or after `starting_offset` that is not older than `timestamp`."""
+        indexed = self.time_index.lookup(timestamp)
+        start = self.offset_index.lookup(max(indexed.offset, starting_offset)).position
+        for batch in self.scan(start):
+            header = batch.header
+            if header.max_timestamp < timestamp or header.last_offset < starting_offset:
+                continue
+            for record in decode_batch(batch.data):
+                if record.timestamp >= timestamp and record.offset >= starting_offset:
+                    return TimestampOffset(record.timestamp, record.offset)
+        return None
+
+    # -- end of life -----------------------------------------------------------------------------
+
+    def finish_time_index(self) -> None:
+        """Let the time index end with the largest timestamp: opening relies on it."""
+        self.time_index.append_if_later(*self._latest)
+
+    def seal(self) -> None:
+        """Another segment follows: nothing more is written here."""
+        self.finish_time_index()
+        self.offset_index.seal()
+        self.time_index.seal()
+
+    def unseal(self) -> None:
+        """The segment is the last one again, after a truncation."""
+        self.offset_index.unseal()
+        self.time_index.unseal()
+
+    def sync(self) -> None:
+        self.log.sync()
+        self.offset_index.sync()
+        self.time_index.sync()
+        self.transaction_index.sync()
+
+    def sanity_check(self) -> None:
+        """CorruptIndexError if an index can be seen to be wrong without reading the log."""
+        if not 0 <= self.offset_index.last_entry.position <= self.size_bytes:
+            raise CorruptIndexError(f"{self.offset_index.path} points to outside of its log.")
+        self.offset_index.sanity_check()
+        self.time_index.sanity_check()
+        self.transaction_index.sanity_check(self.base_offset)
+
+    def find_end(self) -> None:
+        """Set the next offset and the largest timestamp from the file."""
+        self.next_offset = self._next_offset_in_file()
+        self._latest = self._latest_in_file()
+
+    def cut(self, position: int) -> None:
+        """End the segment at a batch boundary.
+
+        Truncation does this, and so does the undoing of an append that failed half-way.
+        """
+        self.log.truncate(position)
+        self.size_bytes = position
+        self.offset_index.truncate_to_position(position)
+        self.next_offset = self._next_offset_in_file()
+        self.time_index.truncate_to(self.next_offset)
+        self.transaction_index.truncate_to(self.next_offset)
+        self._bytes_since_index_entry = 0
+        if position == 0:
+            self._first_batch_timestamp = None
+        self._latest = self._latest_in_file()
+
+    def _next_offset_in_file(self) -> int:
+        """One past the last offset in the file, by reading behind the last index entry."""
+        next_offset = self.base_offset
+        for batch in self.scan(self.offset_index.last_entry.position):
+            next_offset = batch.header.next_offset
+        return next_offset
+
+    def _latest_in_file(self) -> TimestampOffset:
+        """The running maximum: the index has it but for the last stretch."""
+        latest = self.time_index.last_entry
+        for batch in self.scan(self.offset_index.lookup(latest.offset).position):
+            if batch.header.max_timestamp > latest.timestamp:
+                latest = TimestampOffset(batch.header.max_timestamp, batch.header.last_offset)
+        return latest
+
+    def reset_for_recovery(self) -> None:
+        """Forget what the indexes say, before `note` is told of each batch in turn."""
+        self.offset_index.replace_entries([])
+        self.time_index.replace_entries([])
+        self.transaction_index.truncate_to(self.base_offset)
+        self.size_bytes = 0
+        self.next_offset = self.base_offset
+        self._latest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
+        self._first_batch_timestamp = None
+        self._bytes_since_index_entry = 0
+
+    def move_to_stage(self, stage: str) -> None:
+        """Rename all files to another stage (`.swap`, `.deleted`, or live); the caller syncs."""
+        for suffix in SEGMENT_SUFFIXES:
+            source = self._path(suffix)
+            if self._files.exists(source):
+                self._files.rename(
+                    source, segment_path(self.directory, self.base_offset, suffix, stage)
+                )
+        self.stage = stage
+        self.log.moved_to(self._path(LOG))
+        self.offset_index.moved_to(self._path(OFFSET_INDEX))
+        self.time_index.moved_to(self._path(TIME_INDEX))
+        self.transaction_index.moved_to(self._path(TRANSACTION_INDEX))
+
+    def move_to_directory(self, directory: str) -> None:
+        """The directory itself was renamed."""
+        self.directory = directory
+        self.move_to_stage(self.stage)
+
+    def remove_files(self) -> None:
+        """Close and delete; the log goes first, for an index without one is never used."""
+        self.close()
+        for suffix in SEGMENT_SUFFIXES:
+            path = self._path(suffix)
+            if self._files.exists(path):
+                self._files.remove(path)
+
+    def close(self) -> None:
+        self.log.close()
+        self.offset_index.close()
+        self.time_index.close()
+        self.transaction_index.close()
