@@ -1,0 +1,39 @@
+"""`python -m headwater.testing.apache_kafka`: fetch Apache Kafka, or run one of its tools."""
+
+import argparse
+import os
+import sys
+
+from headwater.testing.apache_kafka.resolve import (
+    KAFKA_VERSION,
+    ApacheKafkaUnavailable,
+    cache_root,
+    resolve,
+)
+from headwater.testing.apache_kafka.tools import TOOLS, tool_command
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m headwater.testing.apache_kafka",
+        description=f"Apache Kafka {KAFKA_VERSION} from Maven Central, kept in {cache_root()}.",
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("resolve", help="fetch it, if need be, and print where it is")
+    run = commands.add_parser("run", help="run one of its tools", epilog=", ".join(TOOLS))
+    run.add_argument("tool", choices=TOOLS, metavar="TOOL")
+    run.add_argument("args", nargs=argparse.REMAINDER, metavar="...", help="the tool's own")
+    options = parser.parse_args()
+    try:
+        kafka = resolve(lambda line: print(line, file=sys.stderr, flush=True))
+    except ApacheKafkaUnavailable as unavailable:
+        sys.exit(str(unavailable))
+    if options.command == "resolve":
+        print(kafka.directory)
+    else:
+        command = tool_command(options.tool, options.args, kafka)
+        os.execv(command[0], command)
+
+
+if __name__ == "__main__":
+    main()
