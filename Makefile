@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run test test-full soak bench bench-log lint format clean
+.PHONY: help venv run test test-full soak bench bench-log lint format docs clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ lint: $(STAMP)  ## Ruff's rules and format, and mypy --strict
 format: $(STAMP)  ## Let ruff put the code into its format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(STAMP)  ## Write the reference pages that come from tables in the source
+	$(BIN)/python -m headwater.cli.reference > docs/settings.md
 
 clean:  ## Remove the virtual environment, caches and build output
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -137,10 +137,10 @@ def test_snapshots_are_named_by_their_offset() -> None:
 
 def test_the_latest_snapshot_may_be_bounded() -> None:
     disk = new_disk(10, 20, 30)
-    assert latest_snapshot(disk, DIRECTORY) == 30
-    assert latest_snapshot(disk, DIRECTORY, at_or_below=29) == 20
-    assert latest_snapshot(disk, DIRECTORY, at_or_below=20) == 20
-    assert latest_snapshot(disk, DIRECTORY, at_or_below=9) is None
+    assert latest_snapshot([10, 20, 30]) == 30
+    assert latest_snapshot([10, 20, 30], at_or_below=29) == 20
+    assert latest_snapshot([10, 20, 30], at_or_below=20) == 20
+    assert latest_snapshot([10, 20, 30], at_or_below=9) is None
     assert load_latest_snapshot(disk, DIRECTORY, at_or_below=9) is None
 
 

@@ -31,6 +31,7 @@ SMALL_SEGMENTS = {"internal.segment.bytes": "8192", "index.interval.bytes": "512
 COMPACT = SMALL_SEGMENTS | {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
 TOPICS: dict[str, dict[str, str]] = {
     **{f"codec-{codec}": SMALL_SEGMENTS for codec in CODECS},
+    "codec-none": SMALL_SEGMENTS | {"segment.index.bytes": "10485760"},
     "java-transactions": SMALL_SEGMENTS,
     "binary": {"internal.segment.bytes": "262144"},
     "idempotent": SMALL_SEGMENTS,
@@ -46,7 +47,9 @@ TOPICS: dict[str, dict[str, str]] = {
 }
 COMPACTED_TOPICS = [topic for topic in TOPICS if topic.startswith("compacted")]
 NODE_PROPERTIES = {
-    # The timestamps below are old on purpose; retention must not act on them.
+    # A crash leaves the active segments' indexes at this size; the default would make a copy large.
+    "log.index.size.max.bytes": "65536",
+    # Many timestamps are old on purpose; retention must not act on them.
     "log.retention.ms": "-1",
     # Segments below the log start offset go, compaction happens, and both are written down, soon.
     "log.initial.task.delay.ms": "500",

@@ -70,11 +70,9 @@ class KafkaWriter:
     def create_topics(self, topics: Mapping[str, dict[str, str]]) -> None:
         """Make topics of one partition, each with its settings."""
         new_topic = self._confluent.admin.NewTopic
-        self._await_all(
-            self._admin.create_topics(
-                [new_topic(topic, 1, config=config) for topic, config in topics.items()]
-            )
-        )
+        wanted = [new_topic(topic, 1, config=config) for topic, config in topics.items()]
+        for created in self._admin.create_topics(wanted).values():
+            created.result(TIMEOUT_S)
 
     def messages(self, count: int) -> list[Message]:
         """Texts with and without key, value and headers."""
@@ -189,8 +187,8 @@ class KafkaWriter:
         first, other = (self._producer({"enable.idempotence": True}) for _ in range(2))
         self._send_batch(first, topic, [update(pace) for pace in range(1, 10)])
         for generation in range(100):
-            batch = [update(pace) for pace in range(1, 10) if generation % pace == 0]
-            batch.append(update(f"short-lived-{generation}"))
+            batch = [update(f"short-lived-{generation}")]
+            batch += [update(pace) for pace in range(1, 10) if generation % pace == 0]
             if generation % 3 == 0:
                 batch.append(Message(f"{key_prefix}-short-lived-{generation - 3}".encode(), None))
             self._send_batch(other, topic, batch)
@@ -198,7 +196,8 @@ class KafkaWriter:
     def delete_records(self, topic: str, *, before_offset: int) -> None:
         """Have the node move the log start offset."""
         position = self._confluent.TopicPartition(topic, 0, before_offset)
-        self._await_all(self._admin.delete_records([position]))
+        for deleted in self._admin.delete_records([position]).values():
+            deleted.result(TIMEOUT_S)
 
     def read_everything(self) -> dict[str, TopicData]:
         """Ask the node for all that it serves of every topic."""
@@ -231,14 +230,12 @@ class KafkaWriter:
             | {"group.id": "reader", "enable.auto.commit": False, "isolation.level": isolation}
             | {"enable.partition.eof": True}
         )
-        partitions = [confluent.TopicPartition(topic, 0, 0) for topic in self.produced]
+        partition = confluent.TopicPartition
         ends = {
-            partition.topic: consumer.get_watermark_offsets(partition, timeout=TIMEOUT_S)
-            for partition in partitions
+            topic: consumer.get_watermark_offsets(partition(topic, 0), timeout=TIMEOUT_S)
+            for topic in self.produced
         }
-        for partition in partitions:
-            partition.offset = ends[partition.topic][0]
-        consumer.assign(partitions)
+        consumer.assign([partition(topic, 0, start) for topic, (start, _) in ends.items()])
         served: dict[str, list[ServedRecord]] = {topic: [] for topic in self.produced}
         unfinished = set(self.produced)
         deadline = time.monotonic() + TIMEOUT_S
@@ -283,10 +280,6 @@ class KafkaWriter:
         )
         producer.init_transactions(TIMEOUT_S)
         return producer
-
-    def _await_all(self, futures: dict[Any, Any]) -> None:
-        for future in futures.values():
-            future.result(TIMEOUT_S)
 
     def _client_config(self) -> dict[str, Any]:
         # librdkafka would otherwise write to standard error when the node goes away.

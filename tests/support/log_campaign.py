@@ -25,6 +25,7 @@ from headwater.storage.log_loader import LogLoader
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.retention import apply_retention, delete_records_before
 from headwater.storage.truncation import truncate_fully, truncate_to
+from headwater.storage.verify import verify_directory
 from headwater.wire.records import Compression, Record, encode_batch
 from tests.support.logs import NOW_MS, PARTITION, read_records
 
@@ -112,7 +113,7 @@ class LogCampaign:
         self.checkpointed_recovery_point = offset
 
     def _keep_log_start(self, offset: int) -> None:
-        self.checkpointed_start = max(self.checkpointed_start, offset)
+        self.checkpointed_start = offset
 
     # -- the campaign ----------------------------------------------------------------------------
 
@@ -277,7 +278,6 @@ class LogCampaign:
         self._resume_producers()
         truncate_fully(self.log, offset, self.now_ms)
         self.model.before = None
-        self.checkpointed_start = offset
 
     def delete_records(self) -> None:
         self.log.advance_high_watermark(self.model.end)
@@ -312,6 +312,12 @@ class LogCampaign:
         )
         found, expected = read_records(self.log, self.model.start), self.model.visible()
         assert found == expected, f"{_brief(found)} instead of {_brief(expected)}"
+        self.verify()
+
+    def verify(self) -> None:
+        """Indexes, epochs and snapshots agree with the records, says an independent reader."""
+        problems = [f for f in verify_directory(self.disk, DIRECTORY) if f.is_problem]
+        assert not problems, problems
 
     # -- the power goes --------------------------------------------------------------------------
 
@@ -335,6 +341,7 @@ class LogCampaign:
         self.model.records = {r.offset: r for r in found}
         self.model.batch_ends = {b for b in self.model.batch_ends if b <= end} | {end}
         self._resume_producers()
+        self.verify()
 
     def _resume_producers(self) -> None:
         """What each producer would do next: go on behind what the log still has of it."""

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from headwater.base.ids import TopicPartition
+from headwater.sim.faulty_disk import FaultyDisk
 from headwater.storage.files import FileSystem
 from headwater.storage.handles import HandleCache
 from headwater.storage.log_config import LogConfig
 from headwater.storage.log_loader import LogLoader
-from headwater.storage.partition_log import PartitionLog
+from headwater.storage.partition_log import AppendResult, PartitionLog
+from headwater.storage.producer_entry import AppendOrigin
 from headwater.wire.records import (
     Compression,
+    ControlType,
     Record,
     decode_records,
     encode_batch,
+    encode_end_transaction_marker,
     read_batch_header,
 )
 
 PARTITION = TopicPartition("topic", 0)
+#: Where the log of a test is on a simulated disk.
+DIRECTORY = "/data/topic-0"
 #: A moment, so that timestamps look like timestamps.
 NOW_MS = 1_700_000_000_000
 
@@ -81,3 +87,80 @@ def read_records(log: PartitionLog, offset: int, upper_offset: int | None = None
         records += [record for record in decode_records(batch) if record.offset >= offset]
         offset = read_batch_header(batch).next_offset
     return records
+
+
+def new_disk(seed: int = 0) -> FaultyDisk:
+    """A simulated disk with room for a log at `DIRECTORY`."""
+    return FaultyDisk(seed, directories=["/data"])
+
+
+def append(
+    log: PartitionLog,
+    *values: bytes | None,
+    key: bytes | None = b"key",
+    timestamp: int = NOW_MS,
+    compression: Compression = Compression.NONE,
+    leader_epoch: int = 0,
+    now_ms: int = NOW_MS,
+) -> AppendResult:
+    """One batch of an ordinary producer."""
+    batch = batch_of(*values, key=key, timestamp=timestamp, compression=compression)
+    return log.append_as_leader(batch, leader_epoch=leader_epoch, now_ms=now_ms)
+
+
+def append_numbered(
+    log: PartitionLog,
+    sequence: int,
+    *values: bytes | None,
+    producer_id: int = 7,
+    producer_epoch: int = 0,
+    transactional: bool = False,
+    timestamp: int = NOW_MS,
+    leader_epoch: int = 0,
+) -> AppendResult:
+    """One batch of a producer that numbers its records."""
+    batch = batch_of(
+        *values,
+        timestamp=timestamp,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=sequence,
+        transactional=transactional,
+    )
+    return log.append_as_leader(batch, leader_epoch=leader_epoch, now_ms=NOW_MS)
+
+
+def end_transaction(
+    log: PartitionLog, producer_id: int, *, commit: bool, producer_epoch: int = 0
+) -> AppendResult:
+    """The marker that the transaction coordinator writes."""
+    marker = encode_end_transaction_marker(
+        ControlType.COMMIT if commit else ControlType.ABORT,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        coordinator_epoch=0,
+        timestamp_ms=NOW_MS,
+    )
+    return log.append_as_leader(
+        marker, leader_epoch=0, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR
+    )
+
+
+def leader_batch(
+    offset: int, *values: bytes | None, timestamp: int = NOW_MS, leader_epoch: int = 0
+) -> bytes:
+    """A batch as a leader sends it to its followers, with its final offsets."""
+    records = [
+        Record(offset + number, timestamp, b"key", value) for number, value in enumerate(values)
+    ]
+    return encode_batch(records, leader_epoch=leader_epoch)
+
+
+def sized_batch(offset: int, size: int, *, timestamp: int = NOW_MS) -> bytes:
+    """A leader's batch of one record that is exactly `size` bytes long."""
+    most = size - len(leader_batch(offset, b"", timestamp=timestamp))
+    for length in range(most, most - 9, -1):  # Long values make the lengths in front longer.
+        batch = leader_batch(offset, b"x" * length, timestamp=timestamp)
+        if len(batch) == size:
+            return batch
+    raise ValueError(f"no batch of one record takes {size} bytes")

@@ -88,7 +88,8 @@ def scan_batches(
     """Every batch between two positions; both must be batch boundaries of a sound log."""
     position = start
     while position < end:
-        chunk = memoryview(file.read_at(position, min(chunk_bytes, end - position)))
+        wanted = min(chunk_bytes, end - position)
+        chunk = memoryview(file.read_at(position, wanted))
         at = 0
         while len(chunk) - at >= LOG_OVERHEAD:
             size = LOG_OVERHEAD + int.from_bytes(chunk[at + 8 : at + 12], "big", signed=True)
@@ -104,9 +105,11 @@ def scan_batches(
             )
             at += size
         if at == 0:
-            if len(chunk) < LOG_OVERHEAD:
-                raise CorruptRecordError(f"Position {position} holds less than a batch header.")
-            chunk_bytes = max(chunk_bytes, size)  # One batch larger than the chunk: read it whole.
+            if len(chunk) < max(wanted, LOG_OVERHEAD):
+                raise CorruptRecordError(f"The file ends in the batch at position {position}.")
+            # One batch larger than the chunk: read it whole, if it begins like a batch at all.
+            _header_within(chunk, 0, len(chunk))
+            chunk_bytes = max(chunk_bytes, size)
         position += at
 
 

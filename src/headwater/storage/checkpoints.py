@@ -40,6 +40,10 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 Entry = TypeVar("Entry")
 
 
+#: What ends a line for Java; `str.splitlines` knows more.
+_LINE_END: Final = re.compile(r"\r\n|\r|\n")
+
+
 def parse_integer(text: str, bits: int) -> int:
     """A decimal number as Kafka reads it; `ValueError` if it is none or needs more bits."""
     if _INTEGER.fullmatch(text) is None:
@@ -59,9 +63,11 @@ def format_table(lines: Iterable[str]) -> bytes:
 def parse_table(data: bytes, path: str, parse_line: Callable[[str], Entry]) -> list[Entry]:
     """The entries of a checkpoint file; `parse_line` raises ValueError to refuse a line."""
     try:
-        lines = data.decode().splitlines()
+        lines = _LINE_END.split(data.decode())
     except UnicodeDecodeError as error:
         raise CorruptCheckpointError(f"{path}: byte {error.start} is not text.") from error
+    if not lines[-1]:
+        lines.pop()
     if not lines:
         return []
     version = _parse(path, lines, 1, lambda line: parse_integer(line, 32))

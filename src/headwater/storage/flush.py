@@ -4,7 +4,9 @@ Two offsets tell how far a log is safe. `flushed_offset`: every record in front 
 which is what an acknowledgement may rest on. `recovery_point`: recovery after a crash starts at the
 segment that holds it; it is the one that the checkpoint file keeps. They differ because a flush of
 the active segment syncs its log file alone. Its indexes are rebuilt by recovery, so they need no
-sync until the segment is sealed; until then the recovery point stays at or below its base.
+sync until the segment is sealed; until then the recovery point stays at or below its base. Neither
+goes beyond the last record, though the log's end may lie behind it, in a gap: a recovery point
+there could fall into the next segment, and the end of this one would be taken on trust.
 
 A flush is split in three so that a thread does the waiting while only the owner of the log touches
 its state: `Durability.plan` says what to sync, `FlushPlan.run` syncs it anywhere,
@@ -21,6 +23,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headwater.storage.files import FileSystem
+from headwater.storage.producer_snapshot import sync_snapshot
 from headwater.storage.segment import LogSegment
 from headwater.storage.segment_list import SegmentList
 
@@ -45,9 +48,14 @@ class FlushPlan:
 
     def run(self) -> None:
         """Sync data first, names last: a durable name never leads to less than was there."""
-        for segment in self.sealed:
-            segment.sync()
-        self.active.log.sync()
+        for segment in (*self.sealed, self.active):
+            try:
+                segment.log.sync() if segment is self.active else segment.sync()
+                if segment is not self.active:
+                    sync_snapshot(self.files, segment.directory, segment.next_offset)
+            except OSError:
+                if not segment.is_removed:  # Retention may have been faster than this thread.
+                    raise
         if self.directory is not None:
             self.files.sync_dir(self.directory)
 
@@ -62,7 +70,8 @@ class Durability:
         #: Sealed segments whose files are not durable, oldest first: they hold the recovery point.
         self._unsynced_sealed: list[LogSegment] = []
         self._directory_changed = True
-        self._truncation_count = 0
+        self.truncation_count = 0
+        self._clean_end_offset: int | None = None
 
     @property
     def recovery_point(self) -> int:
@@ -80,10 +89,10 @@ class Durability:
     def directory_moved(self, directory: str) -> None:
         self._directory = directory
 
-    def plan(self, segments: SegmentList, end_offset: int) -> FlushPlan:
+    def plan(self, segments: SegmentList) -> FlushPlan:
         return FlushPlan(
-            offset=end_offset,
-            truncation_count=self._truncation_count,
+            offset=segments.active.next_offset,
+            truncation_count=self.truncation_count,
             sealed=tuple(self._unsynced_sealed),
             active=segments.active,
             files=self._files,
@@ -97,21 +106,40 @@ class Durability:
 
     def complete(self, plan: FlushPlan) -> None:
         """The plan ran without an error."""
-        if plan.truncation_count != self._truncation_count:
+        if plan.truncation_count != self.truncation_count:
             self._directory_changed = True
             return
         self._unsynced_sealed = [s for s in self._unsynced_sealed if s not in plan.sealed]
         self.flushed_offset = max(self.flushed_offset, plan.offset)
 
-    def truncated(self, offset: int, segments: SegmentList) -> None:
-        self._truncation_count += 1
+    def skip_to(self, offset: int) -> None:
+        """All is flushed, and there are no records from there to `offset`."""
+        self.flushed_offset = max(self.flushed_offset, offset)
+
+    def truncated(self, segments: SegmentList) -> None:
+        self.truncation_count += 1
         self._directory_changed = True
         self._unsynced_sealed = [s for s in self._unsynced_sealed if s in segments.sealed]
-        self.flushed_offset = min(self.flushed_offset, offset)
+        self.flushed_offset = min(self.flushed_offset, segments.active.next_offset)
 
-    def resealed(self, segments: Sequence[LogSegment]) -> None:
-        """Recovery rebuilt these."""
-        self._unsynced_sealed += segments
+    def opened_clean(self, end_offset: int) -> None:
+        """The log is as it was closed: all of it is on disk."""
+        self._directory_changed = False
+        self._clean_end_offset = end_offset
+
+    def has_changed(self, end_offset: int) -> bool:
+        """Whether there is anything to sync since the log was opened clean, if it was."""
+        return (
+            self._clean_end_offset != end_offset
+            or self.truncation_count > 0
+            or self._directory_changed
+            or bool(self._unsynced_sealed)
+        )
+
+    def recovered(self, sealed: Sequence[LogSegment], flushed_offset: int) -> None:
+        """Recovery rebuilt the indexes of these; records are on disk as far as they were."""
+        self._unsynced_sealed += sealed
+        self.flushed_offset = max(self.flushed_offset, flushed_offset)
 
     def replaced(self, old: Sequence[LogSegment]) -> None:
         """Compaction put durable segments in the place of these."""
@@ -130,7 +158,7 @@ class SharedFsync:
     async def wait_until_durable(self, offset: int) -> None:
         """Return once every record in front of `offset` is on disk; LogStorageError if it fails."""
         log = self._log
-        while log.flushed_offset < min(offset, log.log_end_offset):
+        while log.flushed_offset < min(offset, log.record_end_offset):
             if self._round is None:
                 self._round = asyncio.get_running_loop().create_task(self._sync_once())
             # A waiter that is cancelled must not take the sync away from the others.

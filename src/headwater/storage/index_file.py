@@ -1,8 +1,9 @@
 """A sorted file of fixed-size entries: what the offset index and the time index share.
 
-The active segment's index grows by `write_at`; when its segment is sealed the index is mapped into
-memory on first use. Either way nothing but the entry count and the last entry is kept on the heap,
-so memory stays flat however large segments grow, and descriptors are the handle cache's to bound.
+An index grows by `write_at` and is searched through a mapping, made on first use, and renewed when
+many entries have come since; the few behind the mapping are read with one `pread`. A small index is
+never mapped at all. Nothing but the entry count and the last entry is kept on the heap, so memory
+stays flat however large segments grow, and descriptors are the handle cache's to bound.
 
 An index is a hint that can always be rebuilt from its log. It is made durable only when its segment
 is sealed and flushed; recovery rebuilds the index of every segment that it scans.
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from bisect import bisect_right
 from typing import Generic, TypeVar
 
 from headwater.base.checks import check
@@ -20,6 +21,9 @@ from headwater.storage.errors import CorruptIndexError
 from headwater.storage.handles import CachedFile, CachedMapping, HandleCache
 
 Entry = TypeVar("Entry", bound=tuple[int, int])
+
+#: So many entries may lie behind the mapping before it is renewed: 8 KiB of an offset index.
+UNMAPPED_ENTRIES_MAX = 1024
 
 
 class IndexFile(ABC, Generic[Entry]):
@@ -35,8 +39,10 @@ class IndexFile(ABC, Generic[Entry]):
         self._handles = handles
         self._entry_size = self.entry_struct.size
         self._entry_count_max = size_max_bytes // self._entry_size
+        self.was_missing = not handles.files.exists(path)
         self._file: CachedFile = handles.open(path, create=True)
         self._mapping: CachedMapping | None = None
+        self._mapped_count = 0
         # A preallocated or torn file may end in part of an entry, which is no entry at all.
         self.entry_count = self._file.size() // self._entry_size
         self.last_entry: Entry = self._entry_or_start(self.entry_count - 1)
@@ -63,7 +69,8 @@ class IndexFile(ABC, Generic[Entry]):
 
     def entry(self, number: int) -> Entry:
         check(0 <= number < self.entry_count, "entry %d of %d", number, self.entry_count)
-        return self._unpack(self._raw_reader()(number))
+        size = self._entry_size
+        return self._unpack(self.entry_struct.unpack(self._file.read_at(number * size, size)))
 
     def _entry_or_start(self, number: int) -> Entry:
         return self.entry(number) if number >= 0 else self._start()
@@ -74,26 +81,34 @@ class IndexFile(ABC, Generic[Entry]):
         data = self._file.read_at(0, self.size_bytes)
         return [self._unpack(raw) for raw in self.entry_struct.iter_unpack(data)]
 
-    def _raw_reader(self) -> Callable[[int], tuple[int, ...]]:
-        """Reads packed entries, through the mapping if there is one, for as long as it is held."""
-        size = self._entry_size
-        if self._mapping is not None:
-            view, unpack_from = self._mapping.view, self.entry_struct.unpack_from
-            return lambda number: unpack_from(view, number * size)
-        read_at, unpack = self._file.read_at, self.entry_struct.unpack
-        return lambda number: unpack(read_at(number * size, size))
-
     def _floor(self, target: int, field: int) -> int:
         """The number of the last entry whose raw `field` is at most `target`, -1 if none is."""
-        low, high = 0, self.entry_count
-        raw = self._raw_reader()
-        while low < high:
-            middle = (low + high) >> 1
-            if raw(middle)[field] <= target:
-                low = middle + 1
-            else:
-                high = middle
-        return low - 1
+        size, unpack_from = self._entry_size, self.entry_struct.unpack_from
+        if self.entry_count - self._mapped_count > UNMAPPED_ENTRIES_MAX:
+            self._map()
+        mapped = self._mapped_count
+        tail = self._file.read_at(mapped * size, (self.entry_count - mapped) * size)
+        if mapped == 0 or (tail and unpack_from(tail, 0)[field] <= target):
+            in_tail = range(len(tail) // size)
+            found = bisect_right(in_tail, target, key=lambda n: unpack_from(tail, n * size)[field])
+            return mapped + found - 1
+        check(self._mapping is not None, "%s has lost its mapping", self.path)
+        view = self._mapping.view  # type: ignore[union-attr]
+        return (
+            bisect_right(range(mapped), target, key=lambda n: unpack_from(view, n * size)[field])
+            - 1
+        )
+
+    def _map(self) -> None:
+        self._unmap()
+        self._mapping = self._handles.map(self.path)
+        self._mapped_count = self.entry_count
+
+    def _unmap(self) -> None:
+        if self._mapping is not None:
+            self._mapping.close()
+            self._mapping = None
+            self._mapped_count = 0
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -102,35 +117,21 @@ class IndexFile(ABC, Generic[Entry]):
         self.entry_count += 1
         self.last_entry = entry
 
-    def replace_entries(self, entries: list[Entry]) -> None:
-        """Rewrite the whole index: what recovery does after it has scanned the log."""
-        self.unseal()
-        file = self._file
-        file.truncate(0)
-        if entries:
-            file.write_at(0, b"".join(map(self._pack, entries)))
-        self.entry_count = len(entries)
-        self.last_entry = entries[-1] if entries else self._start()
+    def clear(self) -> None:
+        """Remove all entries: what recovery does before it scans the log."""
+        self._keep_entries(0)
 
     def _keep_entries(self, count: int) -> None:
-        self.unseal()  # Touching a mapped page that truncation took away would kill the process.
+        self._unmap()  # Touching a mapped page that truncation took away would kill the process.
         self._file.truncate(count * self._entry_size)
         self.entry_count = count
         self.last_entry = self._entry_or_start(count - 1)
 
-    def seal(self) -> None:
-        """No more entries: trim what was preallocated, and read through a mapping from now on."""
-        file = self._file
-        if file.size() != self.size_bytes:
-            file.truncate(self.size_bytes)
-        if self.entry_count:
-            self._mapping = self._handles.map(self.path)
-
-    def unseal(self) -> None:
-        """The segment is the active one again, after truncation took those behind it."""
-        if self._mapping is not None:
-            self._mapping.close()
-            self._mapping = None
+    def trim(self) -> None:
+        """Cut off what was preallocated: the segment is sealed, no more entries come."""
+        if self._file.size() != self.size_bytes:
+            self._unmap()
+            self._file.truncate(self.size_bytes)
 
     def sync(self) -> None:
         self._file.sync()
@@ -142,9 +143,7 @@ class IndexFile(ABC, Generic[Entry]):
             self._mapping.moved_to(path)
 
     def close(self) -> None:
-        if self._mapping is not None:
-            self._mapping.close()
-            self._mapping = None
+        self._unmap()
         self._file.close()
 
     def _corrupt(self, sentence: str) -> CorruptIndexError:

@@ -1,10 +1,12 @@
 """Finishing or undoing what a crash interrupted in a partition's directory.
 
-File names alone tell how far a change had come (see `segment_files`). A cleaned segment is complete
-and durable before it is named `.swap`, and the segments that it replaces are out of the way,
-durably, before it takes its live name. So a `.cleaned` file is thrown away, a `.swap` file is
-carried on to the end, and a `.deleted` file is removed. After a swap that was cut short the files
-of a segment may be of different generations, hence its indexes are not to be trusted.
+File names alone tell how far a change had come (see `segment_files`). A `.deleted` file is removed,
+and so is a `.cleaned` one: compaction did not get to the end. Compaction writes all four of a
+segment's files and then calls them `.swap`. As long as one of them is still `.cleaned`, nothing
+else has happened, and all four are thrown away. Otherwise the swap is carried on to the end. Which
+of the segment's live files are then old ones? Those are durably out of the way before the first
+`.swap` takes its live name: while all four are called `.swap`, whatever is live is old, and as soon
+as one is missing, it is one of the new.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ from headwater.storage.segment_files import (
     SEGMENT_SUFFIXES,
     SNAPSHOT,
     SWAP,
+    SegmentFileName,
     parse_segment_file_name,
+    remove_segment_files,
     segment_path,
 )
 from headwater.wire.records import CorruptRecordError
@@ -28,45 +32,62 @@ from headwater.wire.records import CorruptRecordError
 _logger = logging.getLogger(__name__)
 
 
-def finish_interrupted_changes(files: FileSystem, directory: str) -> set[int]:
-    """Leave only live files; returns the base offsets whose indexes must be rebuilt."""
-    swaps: set[int] = set()
-    live_logs: set[int] = set()
-    changed = False
+def finish_interrupted_changes(files: FileSystem, directory: str) -> list[SegmentFileName]:
+    """Leave only live files, and list them."""
+    names, temporary = _list(files, directory)
+    begun = {name.base_offset for name in names if name.stage == CLEANED}
+    swaps = {name.base_offset for name in names if name.stage == SWAP}
+    # These first: what is `.cleaned` is the sign that they do not count.
+    _remove(files, directory, [n for n in names if n.stage == SWAP and n.base_offset in begun])
+    _remove(files, directory, [n for n in names if n.stage in (CLEANED, DELETED)])
+    for name in temporary:
+        files.remove(f"{directory}/{name}")
+    for base_offset in sorted(swaps - begun):
+        _logger.info("%s: finishing the compaction of segment %d", directory, base_offset)
+        _finish_swap(files, directory, base_offset, names)
+    if swaps:
+        names, _ = _list(files, directory)
+    return _without_orphans(files, directory, [name for name in names if not name.stage])
+
+
+def _list(files: FileSystem, directory: str) -> tuple[list[SegmentFileName], list[str]]:
+    """Names of segments' files and snapshots, and those of files that were not finished."""
+    names, temporary = [], []
     for name in files.list_dir(directory):
         parsed = parse_segment_file_name(name)
-        if name.endswith(TEMPORARY_SUFFIX) or (
-            parsed is not None and parsed.stage in (CLEANED, DELETED)
-        ):
-            files.remove(f"{directory}/{name}")
-            changed = True
-        elif parsed is not None and parsed.stage == SWAP:
-            swaps.add(parsed.base_offset)
-        elif parsed is not None and parsed.suffix == LOG:
-            live_logs.add(parsed.base_offset)
-    if changed:
+        if parsed is not None:
+            names.append(parsed)
+        elif name.endswith(TEMPORARY_SUFFIX):
+            temporary.append(name)
+    return names, temporary
+
+
+def _remove(files: FileSystem, directory: str, names: list[SegmentFileName]) -> None:
+    for name in names:
+        files.remove(segment_path(directory, *name))
+    if names:
         files.sync_dir(directory)
-    for base_offset in sorted(swaps):
-        _logger.info("%s: finishing the compaction of segment %d", directory, base_offset)
-        _finish_swap(files, directory, base_offset, live_logs)
-    _remove_orphans(files, directory)
-    return swaps
 
 
-def _finish_swap(files: FileSystem, directory: str, base_offset: int, live_logs: set[int]) -> None:
-    swap_log = segment_path(directory, base_offset, LOG, SWAP)
-    if files.exists(swap_log):
+def _finish_swap(
+    files: FileSystem, directory: str, base_offset: int, names: list[SegmentFileName]
+) -> None:
+    swaps = {name.suffix for name in names if name[0] == base_offset and name.stage == SWAP}
+    live_logs = {name.base_offset for name in names if name.suffix == LOG and not name.stage}
+    # Kafka writes no transaction index that is empty; its old log is in place until the end.
+    if len(swaps) == len(SEGMENT_SUFFIXES) or (LOG in swaps and base_offset in live_logs):
+        swap_log = segment_path(directory, base_offset, LOG, SWAP)
         end_offset = _end_offset(files, swap_log, base_offset)
         for replaced in sorted(live_logs):
-            if replaced == base_offset or base_offset < replaced < end_offset:
-                _remove_segment(files, directory, replaced)
+            if base_offset < replaced < end_offset:
+                remove_segment_files(files, directory, replaced)
         files.sync_dir(directory)
-    # The log goes last: while its `.swap` name is there, this work is not done.
-    for suffix in reversed(SEGMENT_SUFFIXES):
-        swap = segment_path(directory, base_offset, suffix, SWAP)
-        if files.exists(swap):
-            files.rename(swap, segment_path(directory, base_offset, suffix))
-            files.sync_dir(directory)
+        remove_segment_files(files, directory, base_offset)
+        files.sync_dir(directory)
+    for suffix in swaps:
+        path = segment_path(directory, base_offset, suffix)
+        files.rename(f"{path}{SWAP}", path)
+    files.sync_dir(directory)
 
 
 def _end_offset(files: FileSystem, path: str, base_offset: int) -> int:
@@ -83,17 +104,15 @@ def _end_offset(files: FileSystem, path: str, base_offset: int) -> int:
     return end_offset
 
 
-def _remove_segment(files: FileSystem, directory: str, base_offset: int) -> None:
-    for suffix in SEGMENT_SUFFIXES:
-        path = segment_path(directory, base_offset, suffix)
-        if files.exists(path):
-            files.remove(path)
-
-
-def _remove_orphans(files: FileSystem, directory: str) -> None:
-    """Indexes without a log: their log's name did not survive, or was removed before them."""
-    names = [parse_segment_file_name(name) for name in files.list_dir(directory)]
-    logs = {name.base_offset for name in names if name is not None and name.suffix == LOG}
+def _without_orphans(
+    files: FileSystem, directory: str, names: list[SegmentFileName]
+) -> list[SegmentFileName]:
+    """Remove indexes without a log: its name did not survive, or was removed before theirs."""
+    logs = {name.base_offset for name in names if name.suffix == LOG}
+    kept = []
     for name in names:
-        if name is not None and name.base_offset not in logs and name.suffix != SNAPSHOT:
+        if name.base_offset in logs or name.suffix == SNAPSHOT:
+            kept.append(name)
+        else:
             files.remove(segment_path(directory, name.base_offset, name.suffix))
+    return kept

@@ -37,11 +37,6 @@ def check_batches(
     headers: list[BatchHeader] = []
     for position, header in iter_batch_headers(data):
         validate_batch(data, position, header)
-        if header.size_bytes > config.max_message_bytes and origin is AppendOrigin.CLIENT:
-            raise RecordTooLargeError(
-                f"The batch of {header.size_bytes} bytes is larger than "
-                f"max.message.bytes={config.max_message_bytes}."
-            )
         if origin is AppendOrigin.CLIENT:
             _check_client_header(header, first=not headers)
         if config.message_timestamp_type is TimestampType.CREATE_TIME:
@@ -49,11 +44,23 @@ def check_batches(
         if config.is_compacted and not header.is_control:
             _check_keys(data, position, header)
         headers.append(header)
-    if len(data) > config.segment_bytes:
-        raise RecordBatchTooLargeError(
-            f"The append of {len(data)} bytes does not fit a segment of {config.segment_bytes}."
-        )
+    _check_sizes(headers, config, origin)
     return headers
+
+
+def _check_sizes(headers: list[BatchHeader], config: LogConfig, origin: AppendOrigin) -> None:
+    size_bytes = 0
+    for header in headers:
+        size_bytes += header.size_bytes
+        if header.size_bytes > config.max_message_bytes and origin is AppendOrigin.CLIENT:
+            raise RecordTooLargeError(
+                f"The batch of {header.size_bytes} bytes is larger than "
+                f"max.message.bytes={config.max_message_bytes}."
+            )
+    if size_bytes > config.segment_bytes:
+        raise RecordBatchTooLargeError(
+            f"The append of {size_bytes} bytes does not fit a segment of {config.segment_bytes}."
+        )
 
 
 def _check_client_header(header: BatchHeader, *, first: bool) -> None:
@@ -110,15 +117,17 @@ def _check_keys(data: Buffer, position: int, header: BatchHeader) -> None:
         )
 
 
-def recompress(data: Buffer, headers: list[BatchHeader], config: LogConfig) -> Buffer:
-    """The same records in the topic's own compression; `data` itself where nothing changes."""
+def recompress(
+    data: Buffer, headers: list[BatchHeader], config: LogConfig, origin: AppendOrigin
+) -> tuple[Buffer, list[BatchHeader]]:
+    """The same records in the topic's own compression, but for transaction markers."""
     wanted = config.compression
-    if wanted is None or all(header.compression is wanted for header in headers):
-        return data
+    if wanted is None or all(h.compression is wanted or h.is_control for h in headers):
+        return data, headers
     batches = []
     position = 0
     for header in headers:
-        if header.compression is wanted:
+        if header.compression is wanted or header.is_control:
             batches.append(bytes(data[position : position + header.size_bytes]))
         else:
             batches.append(
@@ -127,25 +136,33 @@ def recompress(data: Buffer, headers: list[BatchHeader], config: LogConfig) -> B
                 )
             )
         position += header.size_bytes
-    return bytearray(b"".join(batches))
+    headers = [read_batch_header(batch) for batch in batches]
+    _check_sizes(headers, config, origin)  # Records may take more room in another codec.
+    return bytearray(b"".join(batches)), headers
 
 
 def assign_offsets(
     data: bytearray | memoryview,
+    headers: list[BatchHeader],
     first_offset: int,
     leader_epoch: int,
     config: LogConfig,
     now_ms: int,
 ) -> list[BatchHeader]:
     """Patch every batch with its offset and epoch, and its append time where the topic says so."""
-    headers = []
+    assigned = []
+    position = 0
     offset = first_offset
     append_time = config.message_timestamp_type is TimestampType.LOG_APPEND_TIME
-    for position, header in iter_batch_headers(data):
+    for header in headers:
         patch_batch(data, position, base_offset=offset, leader_epoch=leader_epoch)
         if append_time and not header.is_control:
             patch_log_append_time(data, position, header, now_ms)
-        header = read_batch_header(data, position)
-        headers.append(header)
+            header = read_batch_header(data, position)
+        else:
+            # Cheaper than reading what was just written: the other fields stay.
+            header = BatchHeader(offset, header[1], leader_epoch, *header[3:])
+        assigned.append(header)
+        position += header.size_bytes
         offset = header.next_offset
-    return headers
+    return assigned

@@ -56,6 +56,8 @@ class LeaderEpochs:
         self._epochs: list[int] = []
         self._start_offsets: list[int] = []
         self._is_dirty = False
+        #: What the file holds, so that recovery, which finds the same again, writes nothing.
+        self._written: bytes | None = None
 
     @classmethod
     def load(cls, files: FileSystem, directory: str) -> LeaderEpochs:
@@ -67,6 +69,7 @@ class LeaderEpochs:
             return loaded
         for entry in parse_table(data, loaded.path, _parse_entry):
             loaded._assign(*entry)
+        loaded._written = data
         return loaded
 
     @property
@@ -103,6 +106,11 @@ class LeaderEpochs:
         # where the first known epoch starts, which is as far back as a replica can be helped.
         epoch = self._epochs[index - 1] if index > 0 else requested_epoch
         return EpochEndOffset(epoch, self._start_offsets[index])
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether the file lags behind."""
+        return self._is_dirty
 
     # -- changing --------------------------------------------------------------------------------
 
@@ -192,8 +200,11 @@ class LeaderEpochs:
 
     def _write(self) -> None:
         lines = (f"{epoch} {start}" for epoch, start in self.entries)
-        self._is_dirty = True
-        write_atomically(self._files, self.path, format_table(lines))
+        data = format_table(lines)
+        if data != self._written:
+            self._is_dirty = True
+            write_atomically(self._files, self.path, data)
+            self._written = data
         self._is_dirty = False
 
 

@@ -41,6 +41,13 @@ class LogConfig:
     delete_retention_ms: int = 24 * 3600 * 1000
 
     @property
+    def roll_ms(self) -> int:
+        """A record is compacted only in a sealed segment, so that has to come in time."""
+        if self.is_compacted:
+            return min(self.segment_ms, self.max_compaction_lag_ms)
+        return self.segment_ms
+
+    @property
     def is_compacted(self) -> bool:
         return "compact" in self.cleanup_policy
 

@@ -34,10 +34,11 @@ from headwater.storage.producer_snapshot import (
     load_latest_snapshot,
     remove_snapshots_above,
     remove_stray_snapshots,
+    stray_snapshots,
 )
 from headwater.storage.producer_state import PRODUCER_ID_EXPIRATION_MS, ProducerStates
 from headwater.storage.segment import LogSegment
-from headwater.storage.segment_files import LOG, parse_segment_file_name
+from headwater.storage.segment_files import LOG, SNAPSHOT, SegmentFileName
 from headwater.storage.segment_list import SegmentList
 from headwater.wire.records import CorruptRecordError
 
@@ -75,24 +76,25 @@ class LogLoader:
         if not self.files.exists(self.directory):
             self.files.make_dir(self.directory)
             self.files.sync_dir(self.directory.rpartition("/")[0])
-        suspects = finish_interrupted_changes(self.files, self.directory)
-        segments = self._open_segments()
+        names = finish_interrupted_changes(self.files, self.directory)
+        snapshots = [name.base_offset for name in names if name.suffix == SNAPSHOT]
+        segments = self._open_segments(names)
         epochs, epochs_are_sound = self._load_epochs()
         states = ProducerStates(
             self.partition, producer_id_expiration_ms=self.producer_id_expiration_ms
         )
-        first_unsound = self._first_unsound(segments, suspects) if epochs_are_sound else 0
+        first_unsound = self._first_unsound(segments) if epochs_are_sound else 0
         if first_unsound is None:
-            flushed_offset = segments.active.next_offset
-            remove_snapshots_above(self.files, self.directory, flushed_offset)
-            self._load_states(states, segments, flushed_offset)
+            sound_end = segments.active.next_offset
+            self._load_states(states, segments, sound_end, snapshots)
         else:
-            flushed_offset = segments[first_unsound].base_offset
-            self._recover(segments, first_unsound, states, epochs)
+            sound_end = segments[first_unsound].base_offset
+            self._load_states(states, segments, sound_end, snapshots)
+            was_cut = self._recover(segments, first_unsound, states, epochs)
         log_start_offset = self._settle_start(segments, states, epochs)
-        remove_stray_snapshots(
-            self.files, self.directory, [segment.base_offset for segment in segments]
-        )
+        base_offsets = [segment.base_offset for segment in segments]
+        if stray_snapshots(snapshots, base_offsets):
+            remove_stray_snapshots(self.files, self.directory, base_offsets)
         log = PartitionLog(
             self.partition,
             self.directory,
@@ -103,14 +105,19 @@ class LogLoader:
             producer_states=states,
             leader_epochs=epochs,
             log_start_offset=log_start_offset,
-            flushed_offset=flushed_offset,
+            flushed_offset=sound_end,
             random_source=self.random_source,
             keep_recovery_point=self.keep_recovery_point,
             keep_log_start=self.keep_log_start,
         )
-        if first_unsound is not None:
-            log.durability.resealed(segments.sealed[first_unsound:])
-            log.flush()
+        if first_unsound is None:
+            log.durability.opened_clean(log.log_end_offset)
+        else:
+            log.durability.recovered(
+                segments.sealed[first_unsound:], min(log.log_end_offset, self.recovery_point)
+            )
+            if was_cut or log.flushed_offset < log.log_end_offset:
+                log.flush()
         if log.recovery_point < self.recovery_point:
             # The log came back shorter. What is appended now is not safe up to the old point.
             self.keep_recovery_point(log.recovery_point)
@@ -128,10 +135,9 @@ class LogLoader:
 
     # -- segments --------------------------------------------------------------------------------
 
-    def _open_segments(self) -> SegmentList:
+    def _open_segments(self, names: list[SegmentFileName]) -> SegmentList:
         segments = SegmentList()
-        names = map(parse_segment_file_name, self.files.list_dir(self.directory))
-        bases = sorted(n.base_offset for n in names if n is not None and n.suffix == LOG)
+        bases = sorted(name.base_offset for name in names if name.suffix == LOG)
         for base_offset, following in zip_longest(bases, bases[1:]):
             segment = self._segment(base_offset)
             if following is not None and following <= self.log_start_offset:
@@ -156,14 +162,13 @@ class LogLoader:
             created_ms=self.now_ms,
         )
 
-    def _first_unsound(self, segments: SegmentList, suspects: set[int]) -> int | None:
+    def _first_unsound(self, segments: SegmentList) -> int | None:
         """The number of the first segment that must be scanned, None if all can be trusted."""
-        unsound = [
-            number for number, segment in enumerate(segments) if segment.base_offset in suspects
-        ]
+        first = None
         if not self.is_clean:
-            unsound.append(max(segments.floor_number(self.recovery_point), 0))
-        first = min(unsound, default=None)
+            # At the very start of a segment the point says nothing of the one in front: it may have
+            # been sealed, and its indexes finished, after the flush that set the point.
+            first = max(segments.floor_number(self.recovery_point - 1), 0)
         for number, segment in enumerate(list(segments)[:first]):
             try:
                 segment.sanity_check()
@@ -180,11 +185,9 @@ class LogLoader:
 
     def _recover(
         self, segments: SegmentList, first: int, states: ProducerStates, epochs: LeaderEpochs
-    ) -> None:
-        base_offset = segments[first].base_offset
-        remove_snapshots_above(self.files, self.directory, base_offset)
-        epochs.truncate_from_end(base_offset, flush=False)
-        self._load_states(states, segments, base_offset)
+    ) -> bool:
+        """Scan from segment number `first` on; returns whether something had to be cut off."""
+        was_cut = False
         found_epochs: list[EpochEntry] = []
         for segment in list(segments)[first:]:
 
@@ -194,17 +197,25 @@ class LogLoader:
                 if epoch >= 0 and (not found_epochs or found_epochs[-1].epoch != epoch):
                     found_epochs.append(EpochEntry(epoch, batch.header.base_offset))
 
-            cut_bytes = recover_segment(segment, account)
+            was_cut = recover_segment(segment, account) > 0
             following = segments.next_base_offset(segment)
             if following is None:
                 break
-            if cut_bytes or self._is_loss(segment.next_offset, following):
+            if was_cut or self._is_loss(segment.next_offset, following):
                 self._drop_behind(segments, segment)
+                was_cut = True
                 break
             segment.seal()
+            states.end_offset = following
+            states.take_snapshot(self.files, self.directory, durable=False)
         states.end_offset = max(states.end_offset, segments.active.next_offset)
-        epochs.assign_all(found_epochs)
+        # What the file says of epochs in front of the end is right, and more than the log can say:
+        # compaction may have taken the first record of an epoch, or all of them.
+        epochs.truncate_from_end(segments.active.next_offset, flush=False)
+        latest = epochs.latest_epoch
+        epochs.assign_all(e for e in found_epochs if latest is None or e.epoch > latest)
         epochs.flush()
+        return was_cut
 
     def _is_loss(self, end_offset: int, following: int) -> bool:
         """Whether a segment ended at `following` when it was sealed, but does not any more.
@@ -224,8 +235,20 @@ class LogLoader:
             segment.remove_files()
         self.files.sync_dir(self.directory)
 
-    def _load_states(self, states: ProducerStates, segments: SegmentList, end_offset: int) -> None:
-        snapshot = load_latest_snapshot(self.files, self.directory, at_or_below=end_offset)
+    def _load_states(
+        self,
+        states: ProducerStates,
+        segments: SegmentList,
+        end_offset: int,
+        snapshots: list[int],
+    ) -> None:
+        """The producers as they were at `end_offset`, up to which the log is sound."""
+        remove_snapshots_above(self.files, self.directory, end_offset, listed=snapshots)
+        # One from before the log's start lacks what happened in the records that are gone.
+        usable = [offset for offset in snapshots if offset >= segments[0].base_offset]
+        snapshot = load_latest_snapshot(
+            self.files, self.directory, at_or_below=end_offset, listed=usable
+        )
         if snapshot is None:
             states.load((), segments[0].base_offset, self.now_ms)
         else:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from headwater.base.checks import check
 from headwater.base.ids import TopicPartition
@@ -37,6 +37,7 @@ from headwater.storage.producer_replay import replay_log
 from headwater.storage.producer_state import ProducerStates
 from headwater.storage.retired_files import RetiredFiles
 from headwater.storage.segment import LogSegment
+from headwater.storage.segment_files import remove_segment_files
 from headwater.storage.segment_list import SegmentList
 from headwater.storage.time_index import TimestampOffset
 from headwater.storage.transaction_index import AbortedTransaction
@@ -64,12 +65,26 @@ class LogRead(NamedTuple):
     """Whole batches from the one that holds the offset asked for; the last may be cut short."""
 
     region: FileRegion | None
-    #: No record of the region lies at or behind this offset.
-    upper_offset: int
+    limit_offset: int
+    segment: LogSegment | None = None
 
     @property
     def size(self) -> int:
         return 0 if self.region is None else self.region.size
+
+    @property
+    def upper_offset(self) -> int:
+        """No record of the region lies at or behind this; readers of committed data ask."""
+        if self.region is None or self.segment is None:
+            return self.limit_offset
+        behind = self.segment.offset_index.offset_behind(self.region.position + self.region.size)
+        return min(self.limit_offset, self.segment.next_offset if behind is None else behind)
+
+
+class UnfinishedChange(Protocol):
+    """A change of the segments that waits for the disk."""
+
+    def finish(self) -> bool: ...
 
 
 class PartitionLog:
@@ -104,6 +119,8 @@ class PartitionLog:
         self.durability = Durability(files, directory, flushed_offset)
         self.retired = RetiredFiles(files)
         self.failure: LogStorageError | None = None
+        #: A swap of compacted segments that is under way: see `segment_swap`.
+        self.unfinished: UnfinishedChange | None = None
         #: Called around a truncation with the recovery point that must survive a crash.
         self.keep_recovery_point = keep_recovery_point
         #: Called before segments are dropped with the log start that must survive a crash.
@@ -126,10 +143,11 @@ class PartitionLog:
         headers = check_batches(data, config, now_ms, origin)
         if not headers:
             return AppendResult(self.log_end_offset, self.log_end_offset - 1, NO_TIMESTAMP)
-        data = recompress(data, headers, config)
+        if config.compression is not None:
+            data, headers = recompress(data, headers, config, origin)
         if isinstance(data, bytes) or (isinstance(data, memoryview) and data.readonly):
             data = bytearray(data)
-        headers = assign_offsets(data, self.log_end_offset, leader_epoch, config, now_ms)
+        headers = assign_offsets(data, headers, self.log_end_offset, leader_epoch, config, now_ms)
         duplicate = self._write(data, headers, origin, now_ms)
         append_time_ms = NO_TIMESTAMP
         if config.message_timestamp_type is TimestampType.LOG_APPEND_TIME:
@@ -154,8 +172,16 @@ class PartitionLog:
                 )
             next_offset = header.next_offset
             headers.append(header)
-        if headers:
+        if not headers:
+            return
+        if headers[-1].last_offset - headers[0].base_offset <= RELATIVE_OFFSET_MAX:
             self._write(data, headers, AppendOrigin.REPLICATION, now_ms)
+            return
+        view, position = memoryview(data), 0  # No segment holds them all.
+        for header in headers:
+            batch = view[position : position + header.size_bytes]
+            self._write(batch, [header], AppendOrigin.REPLICATION, now_ms)
+            position += header.size_bytes
 
     def _write(
         self, data: Buffer, headers: Sequence[BatchHeader], origin: AppendOrigin, now_ms: int
@@ -169,14 +195,23 @@ class PartitionLog:
         pending = self.producer_states.prepare(batches, origin=origin)
         if pending.duplicate is not None:
             return pending.duplicate
-        for header in headers:
-            if header.leader_epoch >= 0:
-                self.leader_epochs.assign(header.leader_epoch, header.base_offset)
+        self._assign_epochs(headers)
         segment = self._segment_for(headers, len(data), now_ms)
         self._write_to(segment, data, headers)
         self.producer_states.apply(pending)
         self._complete_transactions(segment, pending.completed)
         return None
+
+    def _assign_epochs(self, headers: Sequence[BatchHeader]) -> None:
+        try:
+            for header in headers:
+                if header.leader_epoch >= 0:
+                    self.leader_epochs.assign(header.leader_epoch, header.base_offset)
+            self.leader_epochs.flush()
+        except OSError as error:
+            raise LogStorageError(
+                f"{self.partition} could not note its leader epoch: {error.strerror}."
+            ) from error
 
     def _write_to(self, segment: LogSegment, data: Buffer, headers: Sequence[BatchHeader]) -> None:
         position = segment.size_bytes
@@ -232,12 +267,27 @@ class PartitionLog:
             self.producer_states.take_snapshot(self.files, self.directory, durable=False)
             segment = self.new_segment(new_base_offset, now_ms)
         except OSError as error:
+            self._remove_beginnings(new_base_offset, error)
             raise LogStorageError(
                 f"{self.partition} could not start a new segment: {error.strerror}."
             ) from error
         self.segments.add(segment)
         self.durability.segment_sealed(active)
+        if new_base_offset > active.next_offset:
+            # This gap is none of those that recovery takes for a loss, once it is in front of the
+            # recovery point on disk.
+            self.flush()
+            self.durability.skip_to(new_base_offset)
+            self.keep_recovery_point(new_base_offset)
         return segment
+
+    def _remove_beginnings(self, base_offset: int, error: OSError) -> None:
+        """A segment was begun and failed: its empty log would hide the records to come."""
+        try:
+            remove_segment_files(self.files, self.directory, base_offset)
+            self.files.sync_dir(self.directory)
+        except OSError as second:
+            raise self.fail(second) from error
 
     def new_segment(self, base_offset: int, now_ms: int) -> LogSegment:
         jitter_max_ms = min(self.config.segment_jitter_ms, self.config.segment_ms)
@@ -286,11 +336,7 @@ class PartitionLog:
             size = min(end - found.position, max(max_bytes, found.size if min_one_batch else 0))
             if size <= 0:
                 return LogRead(None, upper)
-            after = segment.offset_index.offset_behind(found.position + size)
-            return LogRead(
-                segment.region(found.position, size),
-                min(upper, segment.next_offset if after is None else after),
-            )
+            return LogRead(segment.region(found.position, size), upper, segment)
         return LogRead(None, upper)
 
     def check_in_range(self, offset: int) -> None:
@@ -320,8 +366,13 @@ class PartitionLog:
         return None
 
     def max_timestamp(self) -> TimestampOffset | None:
-        """The first record with the largest timestamp of all."""
-        latest = max((segment.latest.timestamp for segment in self.segments), default=NO_TIMESTAMP)
+        """The first record with the largest timestamp of all that can be read."""
+        # Of the first segment a part may have been deleted, the largest timestamp with it.
+        latest = max(
+            self.segments[0].largest_timestamp_from(self.log_start_offset),
+            *(segment.latest.timestamp for segment in list(self.segments)[1:]),
+            NO_TIMESTAMP,
+        )
         return self.offset_for_timestamp(latest) if latest >= 0 else None
 
     # -- offsets ---------------------------------------------------------------------------------
@@ -338,6 +389,11 @@ class PartitionLog:
         return self.segments.size_bytes
 
     @property
+    def record_end_offset(self) -> int:
+        """One past the last record; the log's end may be further on after a truncation."""
+        return self.segments.active.next_offset
+
+    @property
     def flushed_offset(self) -> int:
         return self.durability.flushed_offset
 
@@ -349,6 +405,11 @@ class PartitionLog:
         """Replication says that all in front of `offset` is in every in-sync replica."""
         self.high_watermark = max(self.log_start_offset, min(offset, self.log_end_offset))
         self.producer_states.on_high_watermark(self.high_watermark)
+
+    def settle(self) -> None:
+        """Finish what waits for the disk, before something else changes the segments."""
+        if self.unfinished is not None and self.failure is None:
+            self.unfinished.finish()
 
     def _check_usable(self) -> None:
         if self.failure is not None:
@@ -366,7 +427,7 @@ class PartitionLog:
     def plan_flush(self) -> FlushPlan:
         """What to sync now; a thread runs it, `complete_flush` takes note of it: see `flush`."""
         self._check_usable()
-        return self.durability.plan(self.segments, self.log_end_offset)
+        return self.durability.plan(self.segments)
 
     def complete_flush(self, plan: FlushPlan) -> None:
         self.durability.complete(plan)
@@ -386,15 +447,24 @@ class PartitionLog:
             self.files,
             self.directory,
             log_start_offset=self.log_start_offset,
-            log_end_offset=self.log_end_offset,
+            log_end_offset=self.record_end_offset,
             now_ms=now_ms,
         )
-        replay_log(self.producer_states, self.segments, self.log_end_offset)
+        replay_log(self.producer_states, self.segments, self.record_end_offset)
         self.producer_states.on_high_watermark(self.high_watermark)
+
+    def _has_changed(self) -> bool:
+        """Whether anything is left to be made durable: a broker may have thousands of idle logs."""
+        return (
+            self.durability.has_changed(self.log_end_offset)
+            or self.leader_epochs.is_dirty
+            or self.producer_states.end_offset > self.producer_states.snapshot_offset
+        )
 
     def close(self) -> None:
         """Leave everything durable, so that the next opening has nothing to recover."""
-        if self.failure is None:
+        self.settle()
+        if self.failure is None and self._has_changed():
             self.segments.active.finish_time_index()
             self.durability.segment_sealed(self.segments.active)
             self.producer_states.take_snapshot(self.files, self.directory)

@@ -11,9 +11,10 @@ A snapshot `00000000000000000042.snapshot` is the state after offset 41. It save
 segments before it, and nothing more: one that is missing or damaged costs time, not data. Of the
 five batches that an entry remembers only the last is kept, as in Kafka.
 
-Files appear whole or not at all, because a snapshot is written under another name and renamed. One
-that truncation removes must not come back after a crash: by then the log may have grown past it
-with other records. The removal of one that retention left behind needs no such care.
+A snapshot at a clean shutdown appears whole or not at all; one taken on the way may be damaged by a
+crash, which its checksum tells. One that truncation removes must not come back after a crash: by
+then the log may have grown past it with other records. The removal of one that retention left
+behind needs no such care.
 """
 
 from __future__ import annotations
@@ -137,8 +138,8 @@ def write_snapshot(
 ) -> None:
     """Write a snapshot; a crash leaves it whole or absent if `durable`, or damaged if not.
 
-    A damaged one is recognised by its checksum, and an older one serves in its place. So only a
-    clean shutdown needs to wait for the disk here; a roll on the hot path does not.
+    A damaged one is recognised by its checksum, and an older one serves in its place. So a roll on
+    the hot path does not wait for the disk; the flush of the sealed segment syncs its snapshot.
     """
     path, data = snapshot_path(directory, offset), encode_snapshot(entries)
     if durable:
@@ -148,6 +149,21 @@ def write_snapshot(
     try:
         file.truncate(0)
         file.write_at(0, data)
+    except OSError:
+        files.remove(path)
+        raise
+    finally:
+        file.close()
+
+
+def sync_snapshot(files: FileSystem, directory: str, offset: int) -> None:
+    """Make a snapshot durable that was written without; it may have been removed meanwhile."""
+    try:
+        file = files.open(snapshot_path(directory, offset))
+    except FileNotFoundError:
+        return
+    try:
+        file.sync()
     finally:
         file.close()
 
@@ -161,11 +177,8 @@ def read_snapshot(files: FileSystem, directory: str, offset: int) -> Snapshot:
         raise CorruptSnapshotError(f"{path}: {error}") from error
 
 
-def latest_snapshot(
-    files: FileSystem, directory: str, *, at_or_below: int | None = None
-) -> int | None:
-    """The offset of the newest snapshot, None if there is none."""
-    offsets = list_snapshots(files, directory)
+def latest_snapshot(offsets: Iterable[int], *, at_or_below: int | None = None) -> int | None:
+    """The newest of these snapshots, None if there is none."""
     return max(
         (offset for offset in offsets if at_or_below is None or offset <= at_or_below),
         default=None,
@@ -173,21 +186,33 @@ def latest_snapshot(
 
 
 def load_latest_snapshot(
-    files: FileSystem, directory: str, *, at_or_below: int | None = None
+    files: FileSystem,
+    directory: str,
+    *,
+    at_or_below: int | None = None,
+    listed: Collection[int] | None = None,
 ) -> Snapshot | None:
-    """The newest snapshot that is sound; damaged ones on the way to it are removed."""
-    while (offset := latest_snapshot(files, directory, at_or_below=at_or_below)) is not None:
+    """The newest snapshot that is sound; damaged ones on the way to it are removed.
+
+    `listed` are the directory's snapshots, where the caller has them; so for the functions below.
+    """
+    offsets = set(list_snapshots(files, directory) if listed is None else listed)
+    while (offset := latest_snapshot(offsets, at_or_below=at_or_below)) is not None:
         try:
             return read_snapshot(files, directory, offset)
         except CorruptSnapshotError as error:
             _logger.warning("An older producer snapshot will do, this one is removed: %s", error)
             files.remove(snapshot_path(directory, offset))
+            offsets.remove(offset)
     return None
 
 
-def remove_snapshots_above(files: FileSystem, directory: str, offset: int) -> None:
+def remove_snapshots_above(
+    files: FileSystem, directory: str, offset: int, *, listed: Collection[int] | None = None
+) -> None:
     """Remove snapshots that reach past `offset`, durably: the log was cut there."""
-    removed = [each for each in list_snapshots(files, directory) if each > offset]
+    offsets = list_snapshots(files, directory) if listed is None else listed
+    removed = [each for each in offsets if each > offset]
     if removed:
         _remove(files, directory, removed)
         files.sync_dir(directory)
@@ -205,12 +230,16 @@ def remove_stray_snapshots(
 
     Segments get one each when they begin; the exception is what a clean shutdown writes at the end.
     """
+    strays = stray_snapshots(list_snapshots(files, directory), segment_base_offsets)
+    _remove(files, directory, strays)
+
+
+def stray_snapshots(offsets: Collection[int], segment_base_offsets: Collection[int]) -> list[int]:
+    """Those of `offsets` that `remove_stray_snapshots` removes."""
     last_base_offset = max(segment_base_offsets, default=-1)
-    strays = [
-        offset for offset in list_snapshots(files, directory) if offset not in segment_base_offsets
-    ]
+    strays = sorted(offset for offset in offsets if offset not in segment_base_offsets)
     keep = strays[-1:] if strays and strays[-1] > last_base_offset else []
-    _remove(files, directory, [offset for offset in strays if offset not in keep])
+    return [offset for offset in strays if offset not in keep]
 
 
 def _remove(files: FileSystem, directory: str, offsets: list[int]) -> None:

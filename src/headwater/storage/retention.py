@@ -109,8 +109,14 @@ def apply_retention(log: PartitionLog, now_ms: int) -> list[Expired]:
     )
     if not expired:
         return []
+    if log.unfinished is not None:
+        log.settle()
+        return apply_retention(log, now_ms)
     if len(expired) == len(log.segments):
         log.roll(now_ms)
+    if log.recovery_point < expired[-1].segment.next_offset:
+        # What is known of producers must outlive their records: the snapshot becomes durable.
+        log.flush()
     segments = [each.segment for each in expired]
     for segment in segments:
         log.segments.remove(segment)
@@ -144,5 +150,6 @@ def raise_log_start(log: PartitionLog, offset: int) -> None:
     if offset > log.log_start_offset:
         log.log_start_offset = offset
         log.high_watermark = max(log.high_watermark, offset)
-        log.leader_epochs.truncate_from_start(offset)
+        # Not written at once: loading does the same again if a crash comes first.
+        log.leader_epochs.truncate_from_start(offset, flush=False)
         log.producer_states.on_log_start(offset)

@@ -61,6 +61,8 @@ class LogSegment:
         self.base_offset = base_offset
         self.directory = directory
         self.stage = stage
+        #: Whether the files are gone: a flush that was planned before has nothing to do here.
+        self.is_removed = False
         self.created_ms = created_ms
         self._roll_jitter_ms = roll_jitter_ms
         self._files = files
@@ -104,7 +106,8 @@ class LogSegment:
     def note(self, header: BatchHeader) -> None:
         """Take a batch that now stands at the end of the file into the indexes."""
         last_offset = header.last_offset
-        if header.max_timestamp > self._latest.timestamp:
+        # A batch that compaction has emptied has a timestamp but no record of that time.
+        if header.max_timestamp > self._latest.timestamp and header.record_count > 0:
             self._latest = TimestampOffset(header.max_timestamp, last_offset)
         if self._first_batch_timestamp is None:
             self._first_batch_timestamp = header.max_timestamp
@@ -136,7 +139,7 @@ class LogSegment:
             self.size_bytes > config.segment_bytes - size
             or (
                 self.size_bytes > 0
-                and self._age_ms(max_timestamp, now_ms) > config.segment_ms - self._roll_jitter_ms
+                and self._age_ms(max_timestamp, now_ms) > config.roll_ms - self._roll_jitter_ms
             )
             or self.offset_index.is_full
             or self.time_index.is_full
@@ -198,6 +201,22 @@ class LogSegment:
         """The largest timestamp so far, and the last offset of the batch that brought it."""
         return self._latest
 
+    def largest_timestamp_from(self, offset: int) -> int:
+        """The largest timestamp of the records at or behind `offset`."""
+        if offset <= self.base_offset:
+            return self._latest.timestamp
+        start = self.find(offset)
+        largest = NO_TIMESTAMP
+        for batch in self.scan(start.position) if start is not None else ():
+            if batch.header.max_timestamp <= largest:
+                continue
+            if batch.header.base_offset >= offset:
+                largest = batch.header.max_timestamp
+            else:
+                later = (r.timestamp for r in decode_batch(batch.data) if r.offset >= offset)
+                largest = max(largest, *later)
+        return largest
+
     def find_timestamp(self, timestamp: int, starting_offset: int) -> TimestampOffset | None:
         """The first record at or after `starting_offset` that is not older than `timestamp`."""
         indexed = self.time_index.lookup(timestamp)
@@ -220,13 +239,8 @@ class LogSegment:
     def seal(self) -> None:
         """Another segment follows: nothing more is written here."""
         self.finish_time_index()
-        self.offset_index.seal()
-        self.time_index.seal()
-
-    def unseal(self) -> None:
-        """The segment is the last one again, after a truncation."""
-        self.offset_index.unseal()
-        self.time_index.unseal()
+        self.offset_index.trim()
+        self.time_index.trim()
 
     def sync(self) -> None:
         self.log.sync()
@@ -236,8 +250,11 @@ class LogSegment:
 
     def sanity_check(self) -> None:
         """CorruptIndexError if an index can be seen to be wrong without reading the log."""
-        if not 0 <= self.offset_index.last_entry.position <= self.size_bytes:
-            raise CorruptIndexError(f"{self.offset_index.path} points to outside of its log.")
+        index = self.offset_index
+        if self.size_bytes and (index.was_missing or self.time_index.was_missing):
+            raise CorruptIndexError(f"{self.log.path} has records but lacks an index.")
+        if index.entry_count and not 0 <= index.last_entry.position < self.size_bytes:
+            raise CorruptIndexError(f"{index.path} points to outside of its log.")
         self.offset_index.sanity_check()
         self.time_index.sanity_check()
         self.transaction_index.sanity_check(self.base_offset)
@@ -274,15 +291,15 @@ class LogSegment:
         """The running maximum: the index has it but for the last stretch."""
         latest = self.time_index.last_entry
         for batch in self.scan(self.offset_index.lookup(latest.offset).position):
-            if batch.header.max_timestamp > latest.timestamp:
+            if batch.header.max_timestamp > latest.timestamp and batch.header.record_count > 0:
                 latest = TimestampOffset(batch.header.max_timestamp, batch.header.last_offset)
         return latest
 
     def reset_for_recovery(self) -> None:
         """Forget what the indexes say, before `note` is told of each batch in turn."""
-        self.offset_index.replace_entries([])
-        self.time_index.replace_entries([])
-        self.transaction_index.truncate_to(self.base_offset)
+        self.offset_index.clear()
+        self.time_index.clear()
+        self.transaction_index.reset()
         self.size_bytes = 0
         self.next_offset = self.base_offset
         self._latest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
@@ -310,6 +327,7 @@ class LogSegment:
 
     def remove_files(self) -> None:
         """Close and delete; the log goes first, for an index without one is never used."""
+        self.is_removed = True
         self.close()
         for suffix in SEGMENT_SUFFIXES:
             path = self._path(suffix)

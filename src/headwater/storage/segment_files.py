@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from headwater.base.checks import check
+from headwater.storage.files import FileSystem
 
 LOG = ".log"
 OFFSET_INDEX = ".index"
@@ -46,6 +47,14 @@ def segment_file_name(base_offset: int, suffix: str, stage: str = "") -> str:
 
 def segment_path(directory: str, base_offset: int, suffix: str, stage: str = "") -> str:
     return f"{directory}/{segment_file_name(base_offset, suffix, stage)}"
+
+
+def remove_segment_files(files: FileSystem, directory: str, base_offset: int) -> None:
+    """Remove what there is of a segment that nobody has open; the log goes first."""
+    for suffix in SEGMENT_SUFFIXES:
+        path = segment_path(directory, base_offset, suffix)
+        if files.exists(path):
+            files.remove(path)
 
 
 def parse_segment_file_name(name: str) -> SegmentFileName | None:

@@ -29,8 +29,8 @@ from headwater.storage.files import FileSystem
 from headwater.storage.handles import CachedFile, HandleCache
 
 VERSION: Final = 0
-_ENTRY: Final = struct.Struct(">hqqqq")
-ENTRY_SIZE: Final = _ENTRY.size
+ENTRY: Final = struct.Struct(">hqqqq")
+ENTRY_SIZE: Final = ENTRY.size
 #: Read at a time: a search usually ends within the first entries.
 _CHUNK_ENTRIES: Final = 128
 
@@ -79,7 +79,7 @@ class TransactionIndex:
             return []
         entries = []
         data = self._file.read_at(first * ENTRY_SIZE, count * ENTRY_SIZE)
-        for version, *fields in _ENTRY.iter_unpack(data):
+        for version, *fields in ENTRY.iter_unpack(data):
             if version != VERSION:
                 raise CorruptIndexError(
                     f"{self.path}: an entry has version {version}, and only {VERSION} is known."
@@ -115,8 +115,7 @@ class TransactionIndex:
 
     def append(self, entry: AbortedTransaction) -> None:
         """Add an entry, whose marker must stand behind those of all others."""
-        if self._file is None:
-            self._file = self._handles.open(self.path, create=True)
+        file = self.create()
         count = self.entry_count
         for last in self._read(count - 1, 1) if count else ():
             check(
@@ -126,7 +125,13 @@ class TransactionIndex:
                 entry,
                 last,
             )
-        self._file.write_at(count * ENTRY_SIZE, _ENTRY.pack(VERSION, *entry))
+        file.write_at(count * ENTRY_SIZE, ENTRY.pack(VERSION, *entry))
+
+    def create(self) -> CachedFile:
+        """See to it that there is a file, if only an empty one."""
+        if self._file is None:
+            self._file = self._handles.open(self.path, create=True)
+        return self._file
 
     def truncate_to(self, offset: int) -> None:
         """Remove the transactions that were aborted at `offset` or later."""

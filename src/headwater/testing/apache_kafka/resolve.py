@@ -232,7 +232,7 @@ def _pom() -> str:
         for group, artifact, version in ARTIFACTS
     )
     return (
-        '<project xmlns="http://maven.apache.org/POM/4.0.0">\n'
+        "<project>\n"
         "  <modelVersion>4.0.0</modelVersion>\n"
         "  <groupId>headwater</groupId>\n"
         "  <artifactId>apache-kafka-to-compare-with</artifactId>\n"

@@ -1,0 +1,1 @@
+"""Measurements and soak runs: not part of the package, started from the project's directory."""

@@ -1,0 +1,1 @@
+"""The partition log against bare system calls: `python -m bench.log`."""

@@ -1,0 +1,74 @@
+"""Where figures come from: they mean nothing without the machine that gave them."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    processor: str
+    core_count: int
+    memory_bytes: int
+    kernel: str
+    python: str
+    file_system: str
+
+    @classmethod
+    def describe(cls, directory: str) -> Machine:
+        """This machine, with the file system that holds `directory`."""
+        return cls(
+            processor=_processor(),
+            core_count=os.cpu_count() or 1,
+            memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+            kernel=f"{platform.system()} {platform.release()}",
+            python=f"{platform.python_implementation()} {platform.python_version()}",
+            file_system=_file_system(os.path.realpath(directory)),
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"Measured on {self.processor}, {self.core_count} cores, "
+            f"{self.memory_bytes / 2**30:.0f} GiB of memory, {self.kernel}, {self.python}, "
+            f"{self.file_system}."
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == "model name":
+            return value.strip()
+    return platform.machine()
+
+
+def _file_system(path: str) -> str:
+    """The type of the mount that holds `path`: the one with the longest matching name."""
+    best, kind = "", "an unknown file system"
+    for line in Path("/proc/mounts").read_text().splitlines():
+        _, mount_point, mount_type, *_ = line.split()
+        inside = path == mount_point or path.startswith(mount_point.rstrip("/") + "/")
+        if inside and len(mount_point) >= len(best):
+            best, kind = mount_point, mount_type
+    return kind
+
+
+def resident_bytes() -> int:
+    """This process's memory in use."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name == "VmRSS":
+            return int(value.split()[0]) * 1024
+    raise RuntimeError("The kernel does not tell how much memory this process uses.")
+
+
+def descriptor_count() -> int:
+    """How many descriptors this process has open, without the one that is used to count them."""
+    return len(os.listdir("/proc/self/fd")) - 1

@@ -1,0 +1,216 @@
+"""`make soak`: campaigns of random operations against the storage engine, as long as wanted.
+
+A campaign is a function of a seed that raises if anything is wrong, so that one number brings a
+failure back. Every seed goes through every campaign chosen, in two processes, until the time is up,
+a seed fails or Ctrl-C. A failure is reported with its seed first and makes the exit code 1; so does
+a seed that does not come to an end, or that ends its process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import logging
+import multiprocessing
+import random
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from time import monotonic
+from types import FrameType
+from typing import NamedTuple
+
+from tests.support.log_campaign import LogCampaign, run_with_failing_disk
+
+#: Runs one seed and returns how many crashes it survived.
+Campaign = Callable[[int], int]
+
+_STEPS_PER_SEED = 150
+_STEPS_BEFORE_FULL_DISK = 20
+_SEED_SECONDS_MAX = 300.0
+_LOOK_SECONDS = 0.5
+#: Where no terminal shows a live line.
+_PLAIN_LINE_SECONDS = 60.0
+
+
+def run_log(seed: int) -> int:
+    """One log through appends, truncations, retention and power failures."""
+    campaign = LogCampaign(seed)
+    campaign.run(_STEPS_PER_SEED)
+    return campaign.crash_count
+
+
+def run_full_disk(seed: int) -> int:
+    """A shorter one, and then a disk without room."""
+    campaign = LogCampaign(seed)
+    campaign.run(_STEPS_BEFORE_FULL_DISK)
+    try:
+        run_with_failing_disk(campaign)
+    except Exception as error:
+        raise AssertionError(f"seed {seed} on a full disk\n{error!r}") from error
+    return campaign.crash_count
+
+
+#: What `--campaign` names. A campaign must be found by name in another process.
+CAMPAIGNS: dict[str, Campaign] = {
+    "log": run_log,
+    "full-disk": run_full_disk,
+}
+
+
+class Task(NamedTuple):
+    name: str
+    campaign: Campaign
+    seed: int
+
+
+class Outcome(NamedTuple):
+    task: Task
+    crash_count: int
+    #: The traceback if the seed failed.
+    failure: str | None
+
+
+class SeedTimeout(Exception):
+    """A seed took so long that it will hardly end."""
+
+
+def run_task(task: Task) -> Outcome:
+    """In a worker process: one seed through one campaign."""
+    previous = signal.signal(signal.SIGALRM, _give_up)
+    signal.setitimer(signal.ITIMER_REAL, _SEED_SECONDS_MAX)
+    try:
+        return Outcome(task, task.campaign(task.seed), None)
+    except Exception:
+        return Outcome(task, 0, traceback.format_exc())
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+def _give_up(_number: int, _frame: FrameType | None) -> None:
+    raise SeedTimeout(f"The seed did not come to an end within {_SEED_SECONDS_MAX:g} s.")
+
+
+def _prepare_worker() -> None:
+    # Ctrl-C reaches all processes of the terminal; only the parent decides what it means. Recovery
+    # warns of all that it cuts off, which is what campaigns are made of.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    logging.disable(logging.CRITICAL)
+
+
+@dataclass(slots=True)
+class Progress:
+    """What has been done so far."""
+
+    start: float = field(default_factory=monotonic)
+    seed_count: int = 0
+    crash_count: int = 0
+    shown_at: float = field(default_factory=monotonic)
+
+    def take(self, outcome: Outcome) -> None:
+        self.seed_count += 1
+        self.crash_count += outcome.crash_count
+
+    def show(self) -> None:
+        """Keep the terminal's line up to date; elsewhere, write a line now and then."""
+        if sys.stderr.isatty():
+            print(f"\r{self}   ", end="", file=sys.stderr, flush=True)
+        elif monotonic() - self.shown_at >= _PLAIN_LINE_SECONDS:
+            print(self, file=sys.stderr, flush=True)
+            self.shown_at = monotonic()
+
+    def __str__(self) -> str:
+        seconds = max(monotonic() - self.start, 0.001)
+        return (
+            f"{self.seed_count:,} seeds, {self.crash_count:,} crashes survived, "
+            f"{self.seed_count / seconds:.1f} seeds/s, {seconds / 60:.1f} min"
+        )
+
+
+def soak(tasks: Iterator[Task], *, worker_count: int, deadline: float | None) -> int:
+    """Run tasks until they or the time run out; returns the exit code."""
+    progress = Progress()
+    context = multiprocessing.get_context("spawn")
+    running: dict[Future[Outcome], Task] = {}
+    failed: Outcome | None = None
+    with ProcessPoolExecutor(worker_count, context, _prepare_worker) as executor:
+        try:
+            while failed is None:
+                if deadline is None or monotonic() < deadline:
+                    # One more than there are workers, so that none waits for this process.
+                    for task in itertools.islice(tasks, worker_count + 1 - len(running)):
+                        running[executor.submit(run_task, task)] = task
+                if not running:
+                    break
+                done, _ = wait(running, _LOOK_SECONDS, FIRST_COMPLETED)
+                for future in done:
+                    outcome = _outcome(future, running.pop(future), running.values())
+                    progress.take(outcome)
+                    if outcome.failure is not None and failed is None:
+                        failed = outcome
+                progress.show()
+        except KeyboardInterrupt:
+            print("\nStopped.", file=sys.stderr)
+        executor.shutdown(wait=True, cancel_futures=True)
+    if failed is not None:
+        _report(failed)
+    print(f"\n{progress}", file=sys.stderr)
+    return 0 if failed is None else 1
+
+
+def _outcome(future: Future[Outcome], task: Task, beside: Collection[Task]) -> Outcome:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        others = ", ".join(f"{other.name} {other.seed}" for other in beside) or "none"
+        return Outcome(task, 0, f"A worker process ended. Under way besides this seed: {others}.")
+
+
+def _report(outcome: Outcome) -> None:
+    name, _, seed = outcome.task
+    again = f'make soak ARGS="--campaign {name} --seed {seed} --count 1"'
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
+    print(f"seed {seed} fails in the campaign {name}; again: {again}")
+    print(outcome.failure, flush=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parse(arguments)
+    first_seed = random.SystemRandom().randrange(10**9) if options.seed is None else options.seed
+    seeds = itertools.islice(itertools.count(first_seed), options.count)
+    names = options.campaign or list(CAMPAIGNS)
+    print(f"Campaigns {', '.join(names)} from seed {first_seed} on.", file=sys.stderr)
+    deadline = None if options.minutes is None else monotonic() + 60 * options.minutes
+    return soak(
+        (Task(name, CAMPAIGNS[name], seed) for seed in seeds for name in names),
+        worker_count=options.workers,
+        deadline=deadline,
+    )
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="soak", description="Random campaigns against the storage engine."
+    )
+    parser.add_argument("--minutes", type=float, help="how long (default: until Ctrl-C)")
+    parser.add_argument("--seed", type=int, help="the first seed (default: a random one)")
+    parser.add_argument("--count", type=int, help="how many seeds (default: no end)")
+    parser.add_argument(
+        "--campaign",
+        action="append",
+        choices=CAMPAIGNS,
+        metavar="NAME",
+        help=f"only this one, may be repeated: {', '.join(CAMPAIGNS)}",
+    )
+    parser.add_argument("--workers", type=int, default=2, help="processes (default: %(default)s)")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

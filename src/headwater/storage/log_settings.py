@@ -1,0 +1,249 @@
+"""The settings of logs and log directories, one row each.
+
+A row whose setting a topic can override says what the topic calls it; `TOPIC_LOG_SETTINGS` is made
+of these. A topic that sets nothing inherits the broker's value, and where the same thing can be
+said in several units the finer one wins: `log.retention.ms` over `.minutes` over `.hours`.
+`make_log_config` turns all that into the `LogConfig` which a log reads.
+
+Names, types, defaults, bounds and what may change while the broker runs are Kafka's, but for
+`log.handles.max`, which is ours.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Final
+
+from headwater.base.settings import (
+    DynamicScope,
+    Setting,
+    SettingError,
+    SettingKind,
+    SettingTable,
+    SettingValues,
+    Synonym,
+)
+from headwater.storage.log_config import LONG_MAX, LogConfig
+from headwater.wire.records import Compression, TimestampType
+
+_INT, _LONG, _DOUBLE = SettingKind.INT, SettingKind.LONG, SettingKind.DOUBLE
+_STRING, _BOOLEAN, _LIST = SettingKind.STRING, SettingKind.BOOLEAN, SettingKind.LIST
+_DYNAMIC = DynamicScope.CLUSTER_WIDE
+_HOUR_MS = 3_600_000
+_DAY_MS = 24 * _HOUR_MS
+
+_COMPRESSIONS: Final[dict[str, Compression | None]] = {
+    "uncompressed": Compression.NONE,
+    "zstd": Compression.ZSTD,
+    "lz4": Compression.LZ4,
+    "snappy": Compression.SNAPPY,
+    "gzip": Compression.GZIP,
+    "producer": None,
+}
+_TIMESTAMP_TYPES: Final = {
+    "CreateTime": TimestampType.CREATE_TIME,
+    "LogAppendTime": TimestampType.LOG_APPEND_TIME,
+}
+
+# fmt: off
+_SEGMENTS = [
+    Setting("log.segment.bytes", _INT, 1 << 30, "The size at which a segment is full.",
+            lower=1 << 20, dynamic=_DYNAMIC, topic_name="segment.bytes"),
+    Setting("log.roll.ms", _LONG, None, "The age by message time at which a new segment begins.",
+            lower=1, dynamic=_DYNAMIC, topic_name="segment.ms",
+            synonyms=(Synonym("log.roll.hours", _HOUR_MS),)),
+    Setting("log.roll.hours", _INT, 168, "The same in hours, where log.roll.ms is not set.",
+            lower=1),
+    Setting("log.roll.jitter.ms", _LONG, None, "By how much, at random, a segment may begin "
+            "earlier, so that not all logs of a broker begin one at once.",
+            lower=0, dynamic=_DYNAMIC, topic_name="segment.jitter.ms",
+            synonyms=(Synonym("log.roll.jitter.hours", _HOUR_MS),)),
+    Setting("log.roll.jitter.hours", _INT, 0, "The same in hours, where log.roll.jitter.ms is not "
+            "set.", lower=0),
+    Setting("log.index.size.max.bytes", _INT, 10 << 20, "The size at which an index is full, so "
+            "that a new segment begins.",
+            lower=4, dynamic=_DYNAMIC, topic_name="segment.index.bytes"),
+    Setting("log.index.interval.bytes", _INT, 4096, "An index has one entry for so many bytes.",
+            lower=0, dynamic=_DYNAMIC, topic_name="index.interval.bytes"),
+    Setting("log.preallocate", _BOOLEAN, False, "Accepted without effect: files grow as they are "
+            "written.", dynamic=_DYNAMIC, topic_name="preallocate"),
+]
+_MESSAGES = [
+    Setting("message.max.bytes", _INT, (1 << 20) + 12, "The largest record batch that is taken, "
+            "after compression.", lower=0, dynamic=_DYNAMIC, topic_name="max.message.bytes"),
+    Setting("compression.type", _STRING, "producer", "How record batches are stored; 'producer' "
+            "keeps them as they come.",
+            choices=tuple(_COMPRESSIONS), dynamic=_DYNAMIC, topic_name="compression.type"),
+    Setting("compression.gzip.level", _INT, -1, "The level where compression.type is gzip: 1 to 9, "
+            "or -1 for gzip's own default.",
+            lower=-1, upper=9, dynamic=_DYNAMIC, topic_name="compression.gzip.level"),
+    Setting("compression.lz4.level", _INT, 9, "The level where compression.type is lz4.",
+            lower=1, upper=17, dynamic=_DYNAMIC, topic_name="compression.lz4.level"),
+    Setting("compression.zstd.level", _INT, 3, "The level where compression.type is zstd.",
+            lower=-131072, upper=22, dynamic=_DYNAMIC, topic_name="compression.zstd.level"),
+    Setting("log.message.timestamp.type", _STRING, "CreateTime", "Whether a record's time is its "
+            "producer's or that of the append.", choices=tuple(_TIMESTAMP_TYPES), dynamic=_DYNAMIC,
+            topic_name="message.timestamp.type"),
+    Setting("log.message.timestamp.before.max.ms", _LONG, LONG_MAX, "How far a producer's time may "
+            "lie before the broker's.",
+            lower=0, dynamic=_DYNAMIC, topic_name="message.timestamp.before.max.ms"),
+    Setting("log.message.timestamp.after.max.ms", _LONG, _HOUR_MS, "How far a producer's time may "
+            "lie behind the broker's.",
+            lower=0, dynamic=_DYNAMIC, topic_name="message.timestamp.after.max.ms"),
+]
+_FLUSHING = [
+    Setting("log.flush.interval.messages", _LONG, LONG_MAX, "After so many records a log is synced "
+            "to disk; 1 acknowledges nothing that is not.",
+            lower=1, dynamic=_DYNAMIC, topic_name="flush.messages"),
+    Setting("log.flush.interval.ms", _LONG, None, "How long a record may wait for being synced to "
+            "disk; by default as long as log.flush.scheduler.interval.ms says.",
+            lower=0, dynamic=_DYNAMIC, topic_name="flush.ms",
+            synonyms=(Synonym("log.flush.scheduler.interval.ms"),)),
+    Setting("log.flush.scheduler.interval.ms", _LONG, LONG_MAX, "How often logs are looked at for "
+            "what has waited too long; by default every second.", lower=1),
+    Setting("log.flush.offset.checkpoint.interval.ms", _INT, 60_000, "How often recovery points "
+            "are written down.", lower=0),
+    Setting("log.flush.start.offset.checkpoint.interval.ms", _INT, 60_000, "How often log start "
+            "offsets are written down.", lower=0),
+    Setting("replica.high.watermark.checkpoint.interval.ms", _LONG, 5_000, "How often high "
+            "watermarks are written down.", lower=0),
+]
+_RETENTION = [
+    Setting("log.cleanup.policy", _LIST, ("delete",), "What happens to old records: 'delete' drops "
+            "segments, 'compact' keeps the last record of each key.", choices=("compact", "delete"),
+            dynamic=_DYNAMIC, topic_name="cleanup.policy"),
+    Setting("log.retention.ms", _LONG, None, "How long records are kept at least; -1 for ever.",
+            lower=-1, dynamic=_DYNAMIC, topic_name="retention.ms",
+            synonyms=(Synonym("log.retention.minutes", 60_000),
+                      Synonym("log.retention.hours", _HOUR_MS))),
+    Setting("log.retention.minutes", _INT, None, "The same in minutes, where log.retention.ms is "
+            "not set.", lower=-1),
+    Setting("log.retention.hours", _INT, 168, "The same in hours, where neither log.retention.ms "
+            "nor log.retention.minutes is set.", lower=-1),
+    Setting("log.retention.bytes", _LONG, -1, "How large a log may become before its oldest "
+            "segments go; -1 for any size.", dynamic=_DYNAMIC, topic_name="retention.bytes"),
+    Setting("log.retention.check.interval.ms", _LONG, 300_000, "How often logs are looked at for "
+            "segments that may go.", lower=1),
+    Setting("log.segment.delete.delay.ms", _LONG, 60_000, "How long a file that left its log stays "
+            "for those who still read it.",
+            lower=0, dynamic=_DYNAMIC, topic_name="file.delete.delay.ms"),
+    Setting("producer.id.expiration.ms", _INT, _DAY_MS, "How long a producer that is silent is "
+            "remembered.", lower=1, dynamic=_DYNAMIC),
+    Setting("producer.id.expiration.check.interval.ms", _INT, 600_000, "How often silent producers "
+            "are looked for.", lower=1),
+]
+_COMPACTION = [
+    Setting("log.cleaner.enable", _BOOLEAN, True, "Whether logs with 'compact' are compacted."),
+    Setting("log.cleaner.threads", _INT, 1, "How many logs are compacted at the same time.",
+            lower=0, dynamic=_DYNAMIC),
+    Setting("log.cleaner.dedupe.buffer.size", _LONG, 128 << 20, "The memory for the keys of logs "
+            "in compaction.", lower=1 << 20, dynamic=_DYNAMIC),
+    Setting("log.cleaner.io.buffer.size", _INT, 512 << 10, "How much compaction reads and writes "
+            "at a time.", lower=0, dynamic=_DYNAMIC),
+    Setting("log.cleaner.io.buffer.load.factor", _DOUBLE, 0.9, "How full the table of keys may "
+            "become.", lower=0, dynamic=_DYNAMIC),
+    Setting("log.cleaner.io.max.bytes.per.second", _DOUBLE, sys.float_info.max, "What compaction "
+            "may read and write in a second.", lower=0, dynamic=_DYNAMIC),
+    Setting("log.cleaner.backoff.ms", _LONG, 15_000, "How long to wait when nothing is to be "
+            "compacted.", lower=0, dynamic=_DYNAMIC),
+    Setting("log.cleaner.min.cleanable.ratio", _DOUBLE, 0.5, "The share of a log that must be new "
+            "since its last compaction before the next.",
+            lower=0, upper=1, dynamic=_DYNAMIC, topic_name="min.cleanable.dirty.ratio"),
+    Setting("log.cleaner.min.compaction.lag.ms", _LONG, 0, "How long a record stays uncompacted at "
+            "least.", lower=0, dynamic=_DYNAMIC, topic_name="min.compaction.lag.ms"),
+    Setting("log.cleaner.max.compaction.lag.ms", _LONG, LONG_MAX, "How long a record stays "
+            "uncompacted at most.", lower=1, dynamic=_DYNAMIC, topic_name="max.compaction.lag.ms"),
+    Setting("log.cleaner.delete.retention.ms", _LONG, _DAY_MS, "How long a tombstone is kept for "
+            "readers to see it.", lower=0, dynamic=_DYNAMIC, topic_name="delete.retention.ms"),
+]
+_DIRECTORIES = [
+    Setting("log.dirs", _LIST, None, "The directories that hold logs, where log.dir is not "
+            "enough."),
+    Setting("log.dir", _STRING, "/tmp/kafka-logs", "The directory that holds logs, where log.dirs "
+            "is not set."),
+    Setting("num.recovery.threads.per.data.dir", _INT, 2, "How many threads of a directory sync "
+            "logs when the broker stops.", lower=1, dynamic=_DYNAMIC),
+    Setting("log.initial.task.delay.ms", _LONG, 30_000, "How long after its start a broker first "
+            "does what it does periodically.", lower=0),
+    Setting("log.handles.max", _INT, 512, "How many files of logs are kept open; not in Kafka.",
+            lower=16),
+]
+# fmt: on
+
+LOG_SETTINGS: Final = SettingTable(
+    "broker", [*_DIRECTORIES, *_SEGMENTS, *_MESSAGES, *_FLUSHING, *_RETENTION, *_COMPACTION]
+)
+TOPIC_LOG_SETTINGS: Final = LOG_SETTINGS.topic_table("topic")
+
+
+def log_directory_paths(broker: SettingValues) -> tuple[str, ...]:
+    """Where this broker keeps its logs; the same directory twice is an error."""
+    paths = broker.optional_texts("log.dirs") or (broker.text("log.dir"),)
+    for path in paths:
+        if not path or paths.count(path) > 1:
+            fault = f"names {path!r} twice" if path else "has an empty item"
+            raise SettingError(f"The setting log.dirs {fault}.")
+    return paths
+
+
+def make_log_config(
+    broker: SettingValues, overrides: Mapping[str, str] | None = None, source: str = ""
+) -> LogConfig:
+    """What holds for a topic: its own settings, then the broker's; raises `SettingError`."""
+    return log_config_of(
+        TOPIC_LOG_SETTINGS.inherit(broker).with_overrides(overrides or {}, source), source
+    )
+
+
+def log_config_of(topic: SettingValues, source: str = "") -> LogConfig:
+    """The same from a topic's complete values, which may be of a table with more rows than ours."""
+    compression = _COMPRESSIONS[topic.text("compression.type")]
+    lag_min_ms = topic.integer("min.compaction.lag.ms")
+    lag_max_ms = topic.integer("max.compaction.lag.ms")
+    if lag_min_ms > lag_max_ms:
+        raise SettingError(
+            f"The settings{f' in {source}' if source else ''} contradict each other: "
+            f"min.compaction.lag.ms is {lag_min_ms}, and max.compaction.lag.ms is {lag_max_ms}."
+        )
+    return LogConfig(
+        segment_bytes=topic.integer("segment.bytes"),
+        segment_ms=topic.integer("segment.ms"),
+        segment_jitter_ms=topic.integer("segment.jitter.ms"),
+        segment_index_bytes=topic.integer("segment.index.bytes"),
+        index_interval_bytes=topic.integer("index.interval.bytes"),
+        max_message_bytes=topic.integer("max.message.bytes"),
+        message_timestamp_type=_TIMESTAMP_TYPES[topic.text("message.timestamp.type")],
+        message_timestamp_before_max_ms=topic.integer("message.timestamp.before.max.ms"),
+        message_timestamp_after_max_ms=topic.integer("message.timestamp.after.max.ms"),
+        compression=compression,
+        compression_level=_compression_level(topic, compression, source),
+        flush_messages=topic.integer("flush.messages"),
+        flush_ms=topic.integer("flush.ms"),
+        cleanup_policy=frozenset(topic.texts("cleanup.policy")),
+        retention_ms=topic.integer("retention.ms"),
+        retention_bytes=topic.integer("retention.bytes"),
+        file_delete_delay_ms=topic.integer("file.delete.delay.ms"),
+        min_cleanable_dirty_ratio=topic.number("min.cleanable.dirty.ratio"),
+        min_compaction_lag_ms=lag_min_ms,
+        max_compaction_lag_ms=lag_max_ms,
+        delete_retention_ms=topic.integer("delete.retention.ms"),
+    )
+
+
+def _compression_level(
+    topic: SettingValues, compression: Compression | None, source: str
+) -> int | None:
+    """The level for the chosen codec, None where it is the codec's default or it has none."""
+    gzip_level = topic.integer("compression.gzip.level")
+    if gzip_level == 0:
+        # The one hole in its range, which a row cannot express.
+        raise SettingError(
+            f"The setting compression.gzip.level{f' in {source}' if source else ''} cannot be '0': "
+            "it must be a whole number from 1 to 9, or -1."
+        )
+    if compression not in (Compression.GZIP, Compression.LZ4, Compression.ZSTD):
+        return None
+    row = TOPIC_LOG_SETTINGS[f"compression.{compression.name.lower()}.level"]
+    level = topic.integer(row.name)
+    return None if level == row.default else level
