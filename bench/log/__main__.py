@@ -49,7 +49,6 @@ _DEFAULT_DIRECTORY = "build/bench"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
-    logging.getLogger("headwater").setLevel(logging.ERROR)  # Recovery warns of what it cuts.
     os.makedirs(options.directory, exist_ok=True)
     sizes = QUICK if options.quick else TINY if options.tiny else FULL
     rows: list[Row] = []
@@ -93,4 +92,5 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
+    logging.getLogger("headwater").setLevel(logging.ERROR)  # Recovery warns of what it cuts.
     sys.exit(main())

@@ -118,6 +118,16 @@ def test_a_swap_takes_the_place_of_all_that_it_covers() -> None:
     assert contents_of(disk) == AFTER
 
 
+def test_a_damaged_swap_is_finished_with_what_can_be_read_of_it() -> None:
+    disk = new_directory()
+    write_segment(disk, 0, cleaned_batches(), SWAP)
+    file = disk.open(f"{DIRECTORY}/{0:020}.log{SWAP}")
+    file.truncate(file.size() - 1)
+    finish_interrupted_changes(disk, DIRECTORY)
+    # It reached to offset 11 at least, so it covers the segment at 10.
+    assert base_offsets(disk) == {0, 20}
+
+
 def test_two_swaps_are_both_finished() -> None:
     disk = new_directory()
     write_segment(disk, 0, [leader_batch(4, b"cleaned")], SWAP)

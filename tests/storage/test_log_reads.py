@@ -248,3 +248,17 @@ def test_the_largest_timestamp_is_one_that_can_be_read() -> None:
     log.advance_high_watermark(3)
     delete_records_before(log, 1)
     assert log.max_timestamp() == (8, 2)
+
+
+def test_the_largest_timestamp_in_a_batch_of_which_a_part_was_deleted() -> None:
+    log = open_log(new_disk(), DIRECTORY)
+    records = [Record(number, t, b"k", b"v") for number, t in enumerate((9, 6, 7, 5))]
+    log.append_as_follower(encode_batch(records, leader_epoch=0), now_ms=NOW_MS)
+    log.append_as_follower(leader_batch(4, b"v", timestamp=6), now_ms=NOW_MS)
+    log.advance_high_watermark(5)
+    delete_records_before(log, 1)
+    assert log.max_timestamp() == (7, 2)
+    delete_records_before(log, 3)
+    assert log.max_timestamp() == (6, 4)
+    delete_records_before(log, 5)
+    assert log.max_timestamp() is None

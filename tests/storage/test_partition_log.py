@@ -26,6 +26,7 @@ from tests.support.logs import (
     append,
     append_numbered,
     batch_of,
+    end_transaction,
     leader_batch,
     new_disk,
     open_log,
@@ -325,6 +326,21 @@ def test_a_log_that_cannot_be_cut_back_takes_no_more_writes() -> None:
     assert new_log(disk=disk).log_end_offset == 1
 
 
+def test_an_abort_that_cannot_be_indexed_ends_the_log() -> None:
+    """The marker is in the log: to go on would let readers see what was aborted."""
+    disk = new_disk()
+    log = new_log(disk=disk)
+    append_numbered(log, 0, b"v", transactional=True)
+    disk.faults = [Fault({"create"}, under=f"{DIRECTORY}/{0:020}.txnindex")]
+    with pytest.raises(LogStorageError, match="takes no more writes"):
+        end_transaction(log, 7, commit=False)
+    disk.faults = []
+    log.advance_high_watermark(2)
+    assert log.last_stable_offset == 0
+    restarted = new_log(disk=disk)
+    assert [each.first_offset for each in restarted.aborted_transactions(0, 2)] == [0]
+
+
 def _fill_up_to_a_failed_roll(disk: FaultyDisk, suffix: str) -> PartitionLog:
     """A log of 600 of 1000 bytes, whose disk then refused to create a file of the next segment."""
     log = new_log(LogConfig(segment_bytes=1000, index_interval_bytes=1), disk)
@@ -336,6 +352,20 @@ def _fill_up_to_a_failed_roll(disk: FaultyDisk, suffix: str) -> PartitionLog:
         follow(log, sized_batch(6, 500))
     disk.faults = []
     return log
+
+
+def test_a_roll_that_can_be_neither_done_nor_undone_ends_the_log() -> None:
+    disk = new_disk()
+    log = new_log(LogConfig(segment_bytes=1000), disk)
+    follow(log, sized_batch(0, 600))
+    disk.faults = [Fault({"create"}, under=f"{DIRECTORY}/{1:020}.index"), Fault({"remove"})]
+    with pytest.raises(LogStorageError):
+        follow(log, sized_batch(1, 600))
+    disk.faults = []
+    if log.failure is None:  # Then nothing was begun that would have to be removed.
+        follow(log, sized_batch(1, 90))
+    expected_end = log.log_end_offset
+    assert new_log(LogConfig(segment_bytes=1000), disk).log_end_offset == expected_end
 
 
 def test_a_roll_that_failed_is_made_up_for() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +12,7 @@ from hypothesis import strategies as st
 from headwater.base.checks import InvariantViolation
 from headwater.sim.faulty_disk import FaultyDisk
 from headwater.storage.errors import CorruptIndexError
+from headwater.storage.files import DiskFiles
 from headwater.storage.handles import HandleCache
 from headwater.storage.log_config import LogConfig
 from headwater.storage.open_transactions import CompletedTransaction
@@ -46,7 +50,11 @@ def write(segment: LogSegment, batch: bytes) -> BatchPosition:
 
 #: Per batch: the gap in front of it, its number of records, the length of their values.
 shapes = st.lists(
-    st.tuples(st.sampled_from((0, 0, 0, 1, 30)), st.integers(1, 4), st.integers(0, 200)),
+    st.tuples(
+        st.sampled_from((0, 0, 0, 1, 30)),
+        st.integers(1, 4),
+        st.integers(0, 200) | st.sampled_from((1500, 4096, 9000)),
+    ),
     max_size=25,
 )
 
@@ -130,6 +138,18 @@ def test_a_search_starts_at_the_index_entry_and_reads_little() -> None:
     found = segment.find(200)
     assert found is not None and found.position == 200 * 400
     assert reads.count("read.log") <= 2
+
+
+def test_an_offset_among_large_batches_takes_one_read_of_the_log() -> None:
+    disk = new_disk()
+    segment = new_segment(disk=disk)
+    for number in range(20):
+        write(segment, sized_batch(number * 3, 10_000))
+    reads: list[str] = []
+    disk.before_operation = lambda operation, path: reads.append(operation + path[-4:])
+    found = segment.find(30)
+    assert found is not None and found.position == 10 * 10_000
+    assert reads.count("read.log") == 1
 
 
 # -- finding a time ------------------------------------------------------------------------------
@@ -308,6 +328,21 @@ def test_an_index_that_is_missing_is_recognised(suffix: str) -> None:
     disk.remove(f"/data/{0:020}{suffix}")
     with pytest.raises(CorruptIndexError, match="lacks an index"):
         new_segment(disk=disk).sanity_check()
+
+
+def test_room_that_was_reserved_for_large_appends_is_given_back(tmp_path: Path) -> None:
+    files = DiskFiles()
+    segment = LogSegment(
+        files, HandleCache(files, 8), str(tmp_path), 0, LogConfig(), created_ms=NOW_MS
+    )
+    for offset in range(3):
+        write(segment, sized_batch(offset, 300_000))
+    assert segment.log.size() == 900_000  # Whatever the disk has set aside.
+    segment.seal()
+    segment.sync()
+    taken_bytes = os.stat(segment.log.path).st_blocks * 512
+    segment.close()
+    assert taken_bytes < 900_000 + (64 << 10)
 
 
 def test_all_files_move_together_and_stay_readable() -> None:

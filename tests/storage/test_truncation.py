@@ -169,6 +169,25 @@ def test_producers_go_back_to_what_the_log_still_holds() -> None:
     assert log.producer_states.entry(8) is None
 
 
+@pytest.mark.xfail(reason="they are looked for from the log's start on", strict=True)
+def test_producers_in_front_of_the_log_start_are_remembered_as_after_a_restart() -> None:
+    disk = new_disk()
+    log = open_log(disk, DIRECTORY)
+    append_numbered(log, 0, b"v", transactional=True)
+    append(log, b"a")
+    append(log, b"b")
+    log.advance_high_watermark(3)
+    delete_records_before(log, 1)
+    truncate_to(log, 2, NOW_MS)
+    log.advance_high_watermark(2)
+    log.flush()
+    restarted = open_log(disk, DIRECTORY, recovery_point=2, log_start_offset=1)
+    restarted.advance_high_watermark(2)
+    for each in (restarted, log):
+        assert (each.log_start_offset, each.last_stable_offset) == (1, 1)
+        assert append_numbered(each, 0, b"v", transactional=True).is_duplicate
+
+
 def test_no_snapshot_stays_that_reaches_behind_the_cut() -> None:
     disk = new_disk()
     log = open_log(disk, DIRECTORY, CONFIG)

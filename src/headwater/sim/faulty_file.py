@@ -56,6 +56,9 @@ class FaultyFile:
         raise_fault(self._begin("truncate", size), self.path)
         self.node.truncate(size, self._disk.clock.wall_ms())
 
+    def reserve(self, size: int) -> None:
+        """Nothing that can be seen changes, before a crash or after it."""
+
     def size(self) -> int:
         raise_fault(self._begin("stat"), self.path)
         return self.node.size

@@ -24,8 +24,7 @@ Paths are plain strings, joined with "/" and never normalised.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from headwater.storage.disk_files import Buffer, DiskFiles
 
@@ -57,6 +56,12 @@ class File(Protocol):
 
     def truncate(self, size: int) -> None:
         """Cut the file to `size`, or extend it with zeros."""
+
+    def reserve(self, size: int) -> None:
+        """Let the disk find room for `size` bytes in advance, if it can; the length stays.
+
+        Truncation, to the present length too, gives back what was not written.
+        """
 
     def size(self) -> int: ...
 
@@ -133,8 +138,7 @@ class FileSystem(Protocol):
         """Lock exclusively, creating the file; BlockingIOError at once if another has it."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileRegion:
+class FileRegion(NamedTuple):
     """A stretch of a file that can be read, or sent without copying it through this process."""
 
     file: File

@@ -135,6 +135,11 @@ class CachedFile(Handle[File]):
         file = self._resource or self._open()
         file.truncate(size)
 
+    def reserve(self, size: int) -> None:
+        self._used = True
+        file = self._resource or self._open()
+        file.reserve(size)
+
     def size(self) -> int:
         self._used = True
         file = self._resource or self._open()

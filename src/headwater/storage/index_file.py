@@ -1,9 +1,9 @@
 """A sorted file of fixed-size entries: what the offset index and the time index share.
 
-An index grows by `write_at` and is searched through a mapping, made on first use, and renewed when
-many entries have come since; the few behind the mapping are read with one `pread`. A small index is
-never mapped at all. Nothing but the entry count and the last entry is kept on the heap, so memory
-stays flat however large segments grow, and descriptors are the handle cache's to bound.
+The active segment's index grows by `write_at` and is searched by reading blocks of it; when its
+segment is sealed it is mapped into memory on first use. Nothing but the entry count and the last
+entry is kept on the heap, so memory stays flat however large segments grow, and descriptors are the
+handle cache's to bound.
 
 An index is a hint that can always be rebuilt from its log. It is made durable only when its segment
 is sealed and flushed; recovery rebuilds the index of every segment that it scans.
@@ -18,12 +18,14 @@ from typing import Generic, TypeVar
 
 from headwater.base.checks import check
 from headwater.storage.errors import CorruptIndexError
+from headwater.storage.files import Buffer
 from headwater.storage.handles import CachedFile, CachedMapping, HandleCache
 
 Entry = TypeVar("Entry", bound=tuple[int, int])
+Raw = tuple[int, ...]
 
-#: So many entries may lie behind the mapping before it is renewed: 8 KiB of an offset index.
-UNMAPPED_ENTRIES_MAX = 1024
+#: Entries that a search looks at together: 4 KiB of an offset index.
+BLOCK_ENTRIES = 512
 
 
 class IndexFile(ABC, Generic[Entry]):
@@ -42,7 +44,6 @@ class IndexFile(ABC, Generic[Entry]):
         self.was_missing = not handles.files.exists(path)
         self._file: CachedFile = handles.open(path, create=True)
         self._mapping: CachedMapping | None = None
-        self._mapped_count = 0
         # A preallocated or torn file may end in part of an entry, which is no entry at all.
         self.entry_count = self._file.size() // self._entry_size
         self.last_entry: Entry = self._entry_or_start(self.entry_count - 1)
@@ -51,7 +52,7 @@ class IndexFile(ABC, Generic[Entry]):
     def _pack(self, entry: Entry) -> bytes: ...
 
     @abstractmethod
-    def _unpack(self, raw: tuple[int, ...]) -> Entry: ...
+    def _unpack(self, raw: Raw) -> Entry: ...
 
     @abstractmethod
     def _start(self) -> Entry:
@@ -69,11 +70,13 @@ class IndexFile(ABC, Generic[Entry]):
 
     def entry(self, number: int) -> Entry:
         check(0 <= number < self.entry_count, "entry %d of %d", number, self.entry_count)
-        size = self._entry_size
-        return self._unpack(self.entry_struct.unpack(self._file.read_at(number * size, size)))
+        return self._unpack(self.entry_struct.unpack_from(self._block(number, 1)))
 
     def _entry_or_start(self, number: int) -> Entry:
         return self.entry(number) if number >= 0 else self._start()
+
+    def _unpack_or_start(self, raw: Raw | None) -> Entry:
+        return self._start() if raw is None else self._unpack(raw)
 
     def entries(self) -> list[Entry]:
         if self.entry_count == 0:
@@ -81,34 +84,50 @@ class IndexFile(ABC, Generic[Entry]):
         data = self._file.read_at(0, self.size_bytes)
         return [self._unpack(raw) for raw in self.entry_struct.iter_unpack(data)]
 
-    def _floor(self, target: int, field: int) -> int:
-        """The number of the last entry whose raw `field` is at most `target`, -1 if none is."""
-        size, unpack_from = self._entry_size, self.entry_struct.unpack_from
-        if self.entry_count - self._mapped_count > UNMAPPED_ENTRIES_MAX:
-            self._map()
-        mapped = self._mapped_count
-        tail = self._file.read_at(mapped * size, (self.entry_count - mapped) * size)
-        if mapped == 0 or (tail and unpack_from(tail, 0)[field] <= target):
-            in_tail = range(len(tail) // size)
-            found = bisect_right(in_tail, target, key=lambda n: unpack_from(tail, n * size)[field])
-            return mapped + found - 1
-        check(self._mapping is not None, "%s has lost its mapping", self.path)
-        view = self._mapping.view  # type: ignore[union-attr]
-        return (
-            bisect_right(range(mapped), target, key=lambda n: unpack_from(view, n * size)[field])
-            - 1
-        )
+    def _block(self, first: int, count: int) -> Buffer:
+        """Packed entries, from the mapping as far as it goes; let go of them soon."""
+        start, end = first * self._entry_size, (first + count) * self._entry_size
+        if self._mapping is not None:
+            view = self._mapping.view
+            if end <= len(view):
+                return view[start:end]
+        return self._file.read_at(start, end - start)
 
-    def _map(self) -> None:
-        self._unmap()
-        self._mapping = self._handles.map(self.path)
-        self._mapped_count = self.entry_count
+    def _floor(self, target: int, field: int, guess: int) -> tuple[int, Raw | None, Raw | None]:
+        """The last entry whose raw `field` is at most `target`: its number, and its raw fields.
+
+        The number is -1 and the fields are None if there is none. Last come the raw fields of the
+        entry behind it, if that was read on the way.
+
+        The search looks at a block of entries at a time, the first around `guess`. What an index
+        holds mostly grows evenly, so that a good guess needs no second block; if it was not good
+        the search goes on by halving.
+        """
+        low, high = 0, self.entry_count
+        size, unpack_from = self._entry_size, self.entry_struct.unpack_from
+        while low < high:
+            start = max(low, min(guess - BLOCK_ENTRIES // 2, high - BLOCK_ENTRIES))
+            count = min(BLOCK_ENTRIES, high - start)
+            block = self._block(start, count)
+            if unpack_from(block)[field] > target:
+                high = start
+            elif start + count < high and unpack_from(block, (count - 1) * size)[field] <= target:
+                low = start + count
+            else:
+                places = range(0, count * size, size)
+                found = bisect_right(places, target, key=lambda at: unpack_from(block, at)[field])
+                return (
+                    start + found - 1,
+                    unpack_from(block, places[found - 1]),
+                    unpack_from(block, places[found]) if found < count else None,
+                )
+            guess = (low + high) >> 1
+        return low - 1, unpack_from(self._block(low - 1, 1)) if low else None, None
 
     def _unmap(self) -> None:
         if self._mapping is not None:
             self._mapping.close()
             self._mapping = None
-            self._mapped_count = 0
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -132,6 +151,8 @@ class IndexFile(ABC, Generic[Entry]):
         if self._file.size() != self.size_bytes:
             self._unmap()
             self._file.truncate(self.size_bytes)
+        if self._mapping is None and self.entry_count:
+            self._mapping = self._handles.map(self.path)
 
     def sync(self) -> None:
         self._file.sync()

@@ -21,7 +21,6 @@ from headwater.wire.records import (
     InvalidRecordError,
     TimestampType,
     decode_batch,
-    iter_batch_headers,
     patch_batch,
     patch_log_append_time,
     read_batch_header,
@@ -35,7 +34,9 @@ def check_batches(
 ) -> list[BatchHeader]:
     """The headers of `data`, each acceptable to this log; else an error says why."""
     headers: list[BatchHeader] = []
-    for position, header in iter_batch_headers(data):
+    position = 0
+    while position < len(data):
+        header = read_batch_header(data, position)
         validate_batch(data, position, header)
         if origin is AppendOrigin.CLIENT:
             _check_client_header(header, first=not headers)
@@ -44,6 +45,7 @@ def check_batches(
         if config.is_compacted and not header.is_control:
             _check_keys(data, position, header)
         headers.append(header)
+        position += header.size_bytes
     _check_sizes(headers, config, origin)
     return headers
 

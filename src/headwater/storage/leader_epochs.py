@@ -119,6 +119,8 @@ class LeaderEpochs:
 
         Entries that contradict the new one are replaced: the newer leader is right.
         """
+        if self._epochs and epoch == self._epochs[-1] and start_offset >= self._start_offsets[-1]:
+            return  # As for nearly every append.
         if self._assign(epoch, start_offset):
             self._write()
 

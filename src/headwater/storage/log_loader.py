@@ -303,5 +303,6 @@ def recover_segment(segment: LogSegment, account: Callable[[ScannedBatch], None]
             size_bytes,
             error,
         )
-        segment.log.truncate(segment.size_bytes)
+    # Also where nothing is torn: it gives back what was reserved for appends that did not come.
+    segment.log.truncate(segment.size_bytes)
     return size_bytes - segment.size_bytes

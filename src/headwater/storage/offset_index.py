@@ -12,7 +12,7 @@ import struct
 from typing import NamedTuple
 
 from headwater.base.checks import check
-from headwater.storage.index_file import IndexFile
+from headwater.storage.index_file import IndexFile, Raw
 
 RELATIVE_OFFSET_MAX = 2**31 - 1
 
@@ -45,19 +45,40 @@ class OffsetIndex(IndexFile[OffsetPosition]):
 
     def lookup(self, offset: int) -> OffsetPosition:
         """The last entry at or before `offset`, or the segment's start."""
+        if offset >= self.last_entry.offset:
+            return self.last_entry
+        return self._unpack_or_start(self._search(offset)[1])
+
+    def stretch(self, offset: int) -> tuple[int, int | None]:
+        """Where the batch of `offset` starts at the earliest, and where at the latest, if known."""
         last = self.last_entry
         if offset >= last.offset:  # Consumers mostly read near the end: no search.
-            return last
-        return self._entry_or_start(self._floor(offset - self.base_offset, 0))
+            return last.position, None
+        _, raw, behind = self._search(offset)
+        if raw is None:
+            return 0, None
+        if behind is None or raw[0] + self.base_offset == offset:
+            return raw[1], None
+        return raw[1], behind[1]
+
+    def _search(self, offset: int) -> tuple[int, Raw | None, Raw | None]:
+        relative = offset - self.base_offset
+        guess = relative * self.entry_count // max(self.last_entry.offset - self.base_offset, 1)
+        return self._floor(relative, 0, guess)
 
     def offset_behind(self, position: int) -> int | None:
         """The first entry's offset at or behind `position`: all in front of it is smaller."""
-        number = self._floor(position - 1, 1) + 1
+        number = self._number_behind(position)
         return self.entry(number).offset if number < self.entry_count else None
 
     def truncate_to_position(self, position: int) -> None:
         """Keep only the entries of batches in front of `position`."""
-        self._keep_entries(self._floor(position - 1, 1) + 1)
+        self._keep_entries(self._number_behind(position))
+
+    def _number_behind(self, position: int) -> int:
+        """The number of the first entry at or behind `position`."""
+        guess = position * self.entry_count // max(self.last_entry.position, 1)
+        return self._floor(position - 1, 1, guess)[0] + 1
 
     def sanity_check(self) -> None:
         """A cheap look that catches a file which is not an index of this segment."""

@@ -24,17 +24,24 @@ from typing import NamedTuple, Protocol
 from headwater.base.checks import check
 from headwater.base.ids import TopicPartition
 from headwater.storage.errors import LogStorageError, OffsetOutOfRangeError
-from headwater.storage.files import FileRegion, FileSystem
+from headwater.storage.files import FileSystem
 from headwater.storage.flush import Durability, FlushPlan
 from headwater.storage.handles import HandleCache
 from headwater.storage.leader_append import assign_offsets, check_batches, recompress
 from headwater.storage.leader_epochs import LeaderEpochs
 from headwater.storage.log_config import LogConfig
+from headwater.storage.log_reads import (
+    LogRead,
+    find_aborted,
+    find_max_timestamp,
+    find_timestamp,
+    read_segments,
+)
 from headwater.storage.offset_index import RELATIVE_OFFSET_MAX
 from headwater.storage.open_transactions import CompletedTransaction
 from headwater.storage.producer_entry import AppendedBatch, AppendOrigin, BatchMetadata
 from headwater.storage.producer_replay import replay_log
-from headwater.storage.producer_state import ProducerStates
+from headwater.storage.producer_state import PendingAppend, ProducerStates
 from headwater.storage.retired_files import RetiredFiles
 from headwater.storage.segment import LogSegment
 from headwater.storage.segment_files import remove_segment_files
@@ -59,26 +66,6 @@ class AppendResult(NamedTuple):
     last_offset: int
     log_append_time_ms: int
     is_duplicate: bool = False
-
-
-class LogRead(NamedTuple):
-    """Whole batches from the one that holds the offset asked for; the last may be cut short."""
-
-    region: FileRegion | None
-    limit_offset: int
-    segment: LogSegment | None = None
-
-    @property
-    def size(self) -> int:
-        return 0 if self.region is None else self.region.size
-
-    @property
-    def upper_offset(self) -> int:
-        """No record of the region lies at or behind this; readers of committed data ask."""
-        if self.region is None or self.segment is None:
-            return self.limit_offset
-        behind = self.segment.offset_index.offset_behind(self.region.position + self.region.size)
-        return min(self.limit_offset, self.segment.next_offset if behind is None else behind)
 
 
 class UnfinishedChange(Protocol):
@@ -187,19 +174,17 @@ class PartitionLog:
         self, data: Buffer, headers: Sequence[BatchHeader], origin: AppendOrigin, now_ms: int
     ) -> BatchMetadata | None:
         """The common half of both appends; returns the earlier batch that this one repeats."""
-        batches = []
-        position = 0
-        for header in headers:
-            batches.append(AppendedBatch.read(header, data, position))
-            position += header.size_bytes
-        pending = self.producer_states.prepare(batches, origin=origin)
-        if pending.duplicate is not None:
+        pending = self._prepare(data, headers, origin)
+        if pending is not None and pending.duplicate is not None:
             return pending.duplicate
         self._assign_epochs(headers)
         segment = self._segment_for(headers, len(data), now_ms)
         self._write_to(segment, data, headers)
-        self.producer_states.apply(pending)
-        self._complete_transactions(segment, pending.completed)
+        if pending is None:
+            self.producer_states.end_offset = self.log_end_offset
+        else:
+            self.producer_states.apply(pending)
+            self._complete_transactions(segment, pending.completed)
         return None
 
     def _assign_epochs(self, headers: Sequence[BatchHeader]) -> None:
@@ -212,6 +197,19 @@ class PartitionLog:
             raise LogStorageError(
                 f"{self.partition} could not note its leader epoch: {error.strerror}."
             ) from error
+
+    def _prepare(
+        self, data: Buffer, headers: Sequence[BatchHeader], origin: AppendOrigin
+    ) -> PendingAppend | None:
+        """What an append does to the producer states; None if no batch has a producer."""
+        if all(header.producer_id < 0 for header in headers):
+            return None
+        batches = []
+        position = 0
+        for header in headers:
+            batches.append(AppendedBatch.read(header, data, position))
+            position += header.size_bytes
+        return self.producer_states.prepare(batches, origin=origin)
 
     def _write_to(self, segment: LogSegment, data: Buffer, headers: Sequence[BatchHeader]) -> None:
         position = segment.size_bytes
@@ -319,25 +317,9 @@ class PartitionLog:
         of its segment does. With `min_one_batch` a first batch that is larger comes whole.
         """
         self.check_in_range(offset)
-        upper = (
-            self.log_end_offset if upper_offset is None else min(upper_offset, self.log_end_offset)
-        )
-        if offset >= upper:
-            return LogRead(None, upper)
-        for number in range(max(self.segments.floor_number(offset), 0), len(self.segments)):
-            segment = self.segments[number]
-            found = segment.find(offset)
-            if found is None:
-                continue  # All that this segment held from here on was compacted away.
-            end = segment.size_bytes
-            if upper < segment.next_offset:
-                limit = segment.find(upper, found.position)
-                end = segment.size_bytes if limit is None else limit.position
-            size = min(end - found.position, max(max_bytes, found.size if min_one_batch else 0))
-            if size <= 0:
-                return LogRead(None, upper)
-            return LogRead(segment.region(found.position, size), upper, segment)
-        return LogRead(None, upper)
+        end = self.log_end_offset
+        upper = end if upper_offset is None or upper_offset > end else upper_offset
+        return read_segments(self.segments, offset, max_bytes, upper, min_one_batch)
 
     def check_in_range(self, offset: int) -> None:
         if not self.log_start_offset <= offset <= self.log_end_offset:
@@ -348,32 +330,15 @@ class PartitionLog:
 
     def aborted_transactions(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions that a reader of [offset, upper_offset) must leave out."""
-        aborted: list[AbortedTransaction] = []
-        for segment in self.segments.from_offset(offset):
-            found, is_complete = segment.transaction_index.collect_aborted(offset, upper_offset)
-            aborted += found
-            if is_complete:
-                break
-        return aborted
+        return find_aborted(self.segments, offset, upper_offset)
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
         """The first record that is not older than `timestamp`."""
-        for segment in self.segments:
-            if segment.latest.timestamp >= timestamp:
-                found = segment.find_timestamp(timestamp, self.log_start_offset)
-                if found is not None:
-                    return found
-        return None
+        return find_timestamp(self.segments, timestamp, self.log_start_offset)
 
     def max_timestamp(self) -> TimestampOffset | None:
         """The first record with the largest timestamp of all that can be read."""
-        # Of the first segment a part may have been deleted, the largest timestamp with it.
-        latest = max(
-            self.segments[0].largest_timestamp_from(self.log_start_offset),
-            *(segment.latest.timestamp for segment in list(self.segments)[1:]),
-            NO_TIMESTAMP,
-        )
-        return self.offset_for_timestamp(latest) if latest >= 0 else None
+        return find_max_timestamp(self.segments, self.log_start_offset)
 
     # -- offsets ---------------------------------------------------------------------------------
 
@@ -466,6 +431,7 @@ class PartitionLog:
         self.settle()
         if self.failure is None and self._has_changed():
             self.segments.active.finish_time_index()
+            self.segments.active.give_back_reserve()
             self.durability.segment_sealed(self.segments.active)
             self.producer_states.take_snapshot(self.files, self.directory)
             self.leader_epochs.flush()

@@ -44,11 +44,12 @@ class TimeIndex(IndexFile[TimestampOffset]):
 
     def lookup(self, timestamp: int) -> TimestampOffset:
         """The last entry at or before `timestamp`, or the segment's start."""
-        return self._entry_or_start(self._floor(timestamp, 0))
+        return self._unpack_or_start(self._floor(timestamp, 0, self.entry_count)[1])
 
     def truncate_to(self, offset: int) -> None:
         """Keep only the entries in front of `offset`."""
-        self._keep_entries(self._floor(offset - self.base_offset - 1, 1) + 1)
+        relative = offset - self.base_offset
+        self._keep_entries(self._floor(relative - 1, 1, self.entry_count)[0] + 1)
 
     def sanity_check(self) -> None:
         if self._file.size() % self.entry_struct.size:

@@ -180,28 +180,29 @@ def validate_batch(
     This holds for any batch in any log: a compacted one may have fewer records than offsets. What a
     producer must keep to beyond that is the leader's to check.
     """
+    # All fields at once: a property or a name for each would cost more than the checks.
+    base_offset, length, _, _, crc, attributes, last_offset_delta, _, _, _, _, _, count = header
     left = len(buffer) - position
-    if header.batch_length + LOG_OVERHEAD > left:
+    size = length + LOG_OVERHEAD
+    if size > left:
         raise _cut_short(position, header, left)
-    if check_crc and not crc_is_valid(buffer, position, header):
-        computed = _crc_of(buffer, position, position + header.size_bytes)
+    if check_crc and crc != (computed := _crc_of(buffer, position, position + size)):
         raise CorruptRecordError(
-            f"The batch at position {position} (base offset {header.base_offset}) has the checksum "
-            f"{header.crc:#010x}, but its bytes give {computed:#010x}."
+            f"The batch at position {position} (base offset {base_offset}) has the checksum "
+            f"{crc:#010x}, but its bytes give {computed:#010x}."
         )
-    compression = header.compression
-    span = header.last_offset_delta + 1
-    count = header.record_count
-    if span <= 0 or header.base_offset < 0 or header.base_offset > _OFFSET_MAX - span:
+    compression = compression_of(attributes)
+    span = last_offset_delta + 1
+    if span <= 0 or base_offset < 0 or base_offset > _OFFSET_MAX - span:
         raise InvalidRecordError(
-            f"The batch at position {position} spans offsets {header.base_offset} to "
+            f"The batch at position {position} spans offsets {base_offset} to "
             f"{header.last_offset}, which is no valid range."
         )
     if not 0 <= count <= span:
         raise InvalidRecordError(
             f"The batch at position {position} claims {count} records for {span} offsets."
         )
-    records_bytes = header.batch_length + LOG_OVERHEAD - HEADER_SIZE
+    records_bytes = size - HEADER_SIZE
     if compression is not Compression.NONE:
         fits = records_bytes > 0 or count == 0
     else:

@@ -1,0 +1,90 @@
+"""Reading a log: from an offset or a timestamp to a place in one of its segments.
+
+A read gives a region of a file, not bytes: whoever sends it can do so without copying it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from headwater.storage.files import FileRegion
+from headwater.storage.segment import LogSegment
+from headwater.storage.segment_list import SegmentList
+from headwater.storage.time_index import NO_TIMESTAMP, TimestampOffset
+from headwater.storage.transaction_index import AbortedTransaction
+
+
+class LogRead(NamedTuple):
+    """Whole batches from the one that holds the offset asked for; the last may be cut short."""
+
+    region: FileRegion | None
+    limit_offset: int
+    segment: LogSegment | None = None
+
+    @property
+    def size(self) -> int:
+        return 0 if self.region is None else self.region.size
+
+    @property
+    def upper_offset(self) -> int:
+        """No record of the region lies at or behind this; readers of committed data ask."""
+        if self.region is None or self.segment is None:
+            return self.limit_offset
+        behind = self.segment.offset_index.offset_behind(self.region.position + self.region.size)
+        return min(self.limit_offset, self.segment.next_offset if behind is None else behind)
+
+
+def read_segments(
+    segments: SegmentList, offset: int, max_bytes: int, upper_offset: int, min_one_batch: bool
+) -> LogRead:
+    """From the batch that holds `offset`, and below `upper_offset`: see `PartitionLog.read`."""
+    if offset >= upper_offset:
+        return LogRead(None, upper_offset)
+    for number in range(max(segments.floor_number(offset), 0), len(segments)):
+        segment = segments[number]
+        found = segment.find(offset)
+        if found is None:
+            continue  # All that this segment held from here on was compacted away.
+        end = segment.size_bytes
+        if upper_offset < segment.next_offset:
+            limit = segment.find(upper_offset, found.position)
+            end = segment.size_bytes if limit is None else limit.position
+        size = min(end - found.position, max(max_bytes, found.size if min_one_batch else 0))
+        if size <= 0:
+            break
+        return LogRead(segment.region(found.position, size), upper_offset, segment)
+    return LogRead(None, upper_offset)
+
+
+def find_aborted(segments: SegmentList, offset: int, upper_offset: int) -> list[AbortedTransaction]:
+    """The aborted transactions that overlap [offset, upper_offset)."""
+    aborted: list[AbortedTransaction] = []
+    for segment in segments.from_offset(offset):
+        found, is_complete = segment.transaction_index.collect_aborted(offset, upper_offset)
+        aborted += found
+        if is_complete:
+            break
+    return aborted
+
+
+def find_timestamp(
+    segments: SegmentList, timestamp: int, log_start_offset: int
+) -> TimestampOffset | None:
+    """The first record at or behind `log_start_offset` that is not older than `timestamp`."""
+    for segment in segments:
+        if segment.latest.timestamp >= timestamp:
+            found = segment.find_timestamp(timestamp, log_start_offset)
+            if found is not None:
+                return found
+    return None
+
+
+def find_max_timestamp(segments: SegmentList, log_start_offset: int) -> TimestampOffset | None:
+    """The first record with the largest timestamp at or behind `log_start_offset`."""
+    # Of the first segment a part may have been deleted, the largest timestamp with it.
+    latest = max(
+        segments[0].largest_timestamp_from(log_start_offset),
+        *(segment.latest.timestamp for segment in list(segments)[1:]),
+        NO_TIMESTAMP,
+    )
+    return find_timestamp(segments, latest, log_start_offset) if latest >= 0 else None
