@@ -10,8 +10,8 @@ from bench.log.sizes import MEGABYTE, Sizes, size_text
 from bench.log.workload import LEADER_EPOCH, NOW_MS, fresh_directory, open_log
 from bench.table import Row
 from headwater.base.clocks import SystemClock
-from headwater.storage.compaction import compact
-from headwater.storage.compaction_job import CompactionJob, SegmentExtent
+from headwater.storage.compaction.compaction import compact
+from headwater.storage.compaction.compaction_job import CompactionJob, SegmentExtent
 from headwater.storage.files import DiskFiles
 from headwater.storage.log_config import LogConfig
 from headwater.storage.partition_log import PartitionLog

@@ -25,11 +25,11 @@ from bench.log.workload import (
 from bench.machine import descriptor_count, resident_bytes
 from bench.table import Goal, Row
 from headwater.base.ids import TopicPartition
+from headwater.storage.directories.log_directories import LogDirectories
+from headwater.storage.directories.log_environment import LogEnvironment
 from headwater.storage.files import DiskFiles
 from headwater.storage.handles import HandleCache
 from headwater.storage.log_config import LogConfig
-from headwater.storage.log_directories import LogDirectories
-from headwater.storage.log_environment import LogEnvironment
 
 DESCRIPTORS_MAX = 1024
 #: The rest is for sockets, checkpoints and whatever Python opens.

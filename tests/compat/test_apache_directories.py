@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from headwater.base.ids import TopicPartition
-from headwater.storage.broker_metadata import read_broker_metadata
+from headwater.storage.directories.broker_metadata import read_broker_metadata
+from headwater.storage.directories.log_directories import LogDirectories
+from headwater.storage.directories.log_environment import LogEnvironment
 from headwater.storage.files import DiskFiles
 from headwater.storage.handles import HandleCache
 from headwater.storage.log_config import LogConfig
-from headwater.storage.log_directories import LogDirectories
-from headwater.storage.log_environment import LogEnvironment
 from tests.support.broker_logs import append
 from tests.support.kafka import require_apache_kafka, require_confluent_kafka, small_node
 from tests.support.kafka_data import (

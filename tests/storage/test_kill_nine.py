@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from headwater.storage.files import DiskFiles
+from headwater.storage.inspection.verify import verify_directory
 from headwater.storage.partition_log import PartitionLog
-from headwater.storage.verify import verify_directory
 from headwater.wire.records import BatchHeader, decode_records, iter_batch_headers
 from tests.support.append_process import WRITER_COUNT, open_where_it_was_left
 from tests.support.logs import append_numbered

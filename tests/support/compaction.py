@@ -15,19 +15,19 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 
 from headwater.base.clocks import ManualClock
-from headwater.storage.cleanable import dirty_section
-from headwater.storage.compaction import compact
-from headwater.storage.compaction_job import CleanedGroup, CompactionResult
-from headwater.storage.compaction_plan import CleanerConfig, plan_compaction
+from headwater.storage.compaction.cleanable import dirty_section
+from headwater.storage.compaction.compaction import compact
+from headwater.storage.compaction.compaction_job import CleanedGroup, CompactionResult
+from headwater.storage.compaction.compaction_plan import CleanerConfig, plan_compaction
+from headwater.storage.compaction.offset_map import ENTRY_BYTES
+from headwater.storage.compaction.segment_swap import CompactionTicket, swap_now
 from headwater.storage.files import FileSystem
 from headwater.storage.handles import HandleCache
 from headwater.storage.log_config import LogConfig
 from headwater.storage.log_loader import LogLoader
-from headwater.storage.offset_map import ENTRY_BYTES
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.producer_entry import AppendOrigin
 from headwater.storage.segment_files import SNAPSHOT, parse_segment_file_name
-from headwater.storage.segment_swap import CompactionTicket, swap_now
 from headwater.wire.records import (
     BatchHeader,
     Compression,

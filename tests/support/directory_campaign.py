@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 
 from headwater.base.ids import TopicPartition
 from headwater.sim.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
-from headwater.storage.directory_entries import EntryKind, list_entries
+from headwater.storage.directories.directory_entries import EntryKind, list_entries
+from headwater.storage.directories.log_directories import LogDirectories
+from headwater.storage.directories.maintenance import Maintenance
 from headwater.storage.log_config import LogConfig
-from headwater.storage.log_directories import LogDirectories
 from headwater.storage.log_settings import LOG_SETTINGS
-from headwater.storage.maintenance import Maintenance
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.retention import delete_records_before
 from headwater.storage.truncation import truncate_to

@@ -5,11 +5,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from headwater.storage.dump import DumpOptions, dump_file
-from headwater.storage.dump_items import DumpItem
-from headwater.storage.dump_json import JsonDump
-from headwater.storage.dump_text import TextDump
-from headwater.storage.read_only_files import ReadOnlyFiles
+from headwater.storage.inspection.dump import DumpOptions, dump_file
+from headwater.storage.inspection.dump_items import DumpItem
+from headwater.storage.inspection.dump_json import JsonDump
+from headwater.storage.inspection.dump_text import TextDump
+from headwater.storage.inspection.read_only_files import ReadOnlyFiles
 
 LOG_NAME = f"{0:020d}.log"
 

@@ -1,9 +1,9 @@
 """A log on its way from one of two directories to the other."""
 
 from headwater.sim.faulty_disk import FaultyDisk
-from headwater.storage.future_log import FutureLog
+from headwater.storage.directories.future_log import FutureLog
+from headwater.storage.directories.log_directories import LogDirectories
 from headwater.storage.log_config import LogConfig
-from headwater.storage.log_directories import LogDirectories
 from headwater.storage.partition_log import PartitionLog
 from tests.support.broker_logs import TOPIC_ID, append, open_directories, orders
 from tests.support.logs import NOW_MS, read_records

@@ -137,10 +137,10 @@ def dump(
         typer.Option("--json", help="One JSON object per line and thing, each with a `type`."),
     ] = False,
 ) -> None:
-    from headwater.storage.dump import DumpOptions, dump_file
-    from headwater.storage.dump_json import JsonDump
-    from headwater.storage.dump_text import TextDump
-    from headwater.storage.read_only_files import ReadOnlyFiles
+    from headwater.storage.inspection.dump import DumpOptions, dump_file
+    from headwater.storage.inspection.dump_json import JsonDump
+    from headwater.storage.inspection.dump_text import TextDump
+    from headwater.storage.inspection.read_only_files import ReadOnlyFiles
 
     wanted = [*(paths or []), *(path for group in files or [] for path in group.split(",") if path)]
     if not wanted:
@@ -216,7 +216,7 @@ def verify(
     ] = False,
 ) -> None:
     from headwater.cli.log_verification import run_verification
-    from headwater.storage.verify import NotALogDirectoryError
+    from headwater.storage.inspection.verify import NotALogDirectoryError
 
     with _standard_output():
         try:

@@ -21,7 +21,6 @@ import random
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from headwater.base.checks import check
 from headwater.base.ids import TopicPartition
 from headwater.storage.errors import LogStorageError, OffsetOutOfRangeError
 from headwater.storage.files import FileSystem
@@ -43,8 +42,8 @@ from headwater.storage.producer_entry import AppendedBatch, AppendOrigin, BatchM
 from headwater.storage.producer_replay import replay_log
 from headwater.storage.producer_state import PendingAppend, ProducerStates
 from headwater.storage.retired_files import RetiredFiles
+from headwater.storage.roll import roll_log
 from headwater.storage.segment import LogSegment
-from headwater.storage.segment_files import remove_segment_files
 from headwater.storage.segment_list import SegmentList
 from headwater.storage.time_index import TimestampOffset
 from headwater.storage.transaction_index import AbortedTransaction
@@ -250,42 +249,8 @@ class PartitionLog:
         return active
 
     def roll(self, now_ms: int, base_offset: int | None = None) -> LogSegment:
-        """Seal the active segment and start another; an empty one at the same place is kept.
-
-        The new one starts where the records of the old one end, even if the log's end is further
-        on: segments follow each other without a gap, and recovery takes a gap for a loss.
-        """
-        active = self.segments.active
-        new_base_offset = active.next_offset if base_offset is None else base_offset
-        if active.base_offset == new_base_offset:
-            check(active.size_bytes == 0, "%s: a full segment is not at its end", self.partition)
-            return active
-        try:
-            active.seal()
-            self.producer_states.take_snapshot(self.files, self.directory, durable=False)
-            segment = self.new_segment(new_base_offset, now_ms)
-        except OSError as error:
-            self._remove_beginnings(new_base_offset, error)
-            raise LogStorageError(
-                f"{self.partition} could not start a new segment: {error.strerror}."
-            ) from error
-        self.segments.add(segment)
-        self.durability.segment_sealed(active)
-        if new_base_offset > active.next_offset:
-            # This gap is none of those that recovery takes for a loss, once it is in front of the
-            # recovery point on disk.
-            self.flush()
-            self.durability.skip_to(new_base_offset)
-            self.keep_recovery_point(new_base_offset)
-        return segment
-
-    def _remove_beginnings(self, base_offset: int, error: OSError) -> None:
-        """A segment was begun and failed: its empty log would hide the records to come."""
-        try:
-            remove_segment_files(self.files, self.directory, base_offset)
-            self.files.sync_dir(self.directory)
-        except OSError as second:
-            raise self.fail(second) from error
+        """Seal the active segment and start another: see `roll`."""
+        return roll_log(self, now_ms, base_offset)
 
     def new_segment(self, base_offset: int, now_ms: int) -> LogSegment:
         jitter_max_ms = min(self.config.segment_jitter_ms, self.config.segment_ms)

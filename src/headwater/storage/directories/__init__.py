@@ -1,0 +1,1 @@
+"""A broker's data directories: ownership, checkpoints, loading, creation, deletion, maintenance."""
