@@ -24,7 +24,9 @@ from time import monotonic
 from types import FrameType
 from typing import NamedTuple
 
+from tests.support.directory_campaign import DirectoryCampaign
 from tests.support.log_campaign import LogCampaign, run_with_failing_disk
+from tests.support.transaction_campaign import TransactionCampaign
 
 #: Runs one seed and returns how many crashes it survived.
 Campaign = Callable[[int], int]
@@ -56,9 +58,25 @@ def run_full_disk(seed: int) -> int:
 
 
 #: What `--campaign` names. A campaign must be found by name in another process.
+def run_transactions(seed: int) -> int:
+    """The same with transactions, and with writes that fail now and then."""
+    campaign = TransactionCampaign(seed)
+    campaign.run(60)
+    return campaign.crash_count
+
+
+def run_directories(seed: int) -> int:
+    """A broker's directories: logs come, go and move while the power fails."""
+    campaign = DirectoryCampaign(seed)
+    campaign.run(80)
+    return campaign.crash_count
+
+
 CAMPAIGNS: dict[str, Campaign] = {
     "log": run_log,
     "full-disk": run_full_disk,
+    "transactions": run_transactions,
+    "directories": run_directories,
 }
 
 

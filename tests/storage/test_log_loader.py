@@ -1,62 +1,39 @@
 """Opening a log: what is read, what is rebuilt, what is cut, what is kept."""
 
-import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from headwater.sim.faulty_disk import FaultyDisk
 from headwater.storage.files import DiskFiles
 from headwater.storage.handles import HandleCache
-from headwater.storage.log_config import LogConfig
 from headwater.storage.log_loader import LogLoader
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.producer_snapshot import list_snapshots
-from headwater.storage.retention import apply_retention, delete_records_before
-from headwater.wire.records import Record, encode_legacy
 from tests.support.logs import (
     DIRECTORY,
     NOW_MS,
     PARTITION,
+    SMALL_SEGMENTS,
     append,
     append_numbered,
-    end_transaction,
-    leader_batch,
+    log_of_batches,
     new_disk,
+    offsets_of,
     open_log,
+    path_of,
     read_records,
-    sized_batch,
 )
-
-CONFIG = LogConfig(segment_bytes=500, index_interval_bytes=100)
-
-
-def path_of(base_offset: int, suffix: str) -> str:
-    return f"{DIRECTORY}/{base_offset:020}{suffix}"
-
-
-def filled(disk: FaultyDisk, batch_count: int = 18) -> PartitionLog:
-    """Batches of one record and 100 bytes: segments at 0, 5, 10 and 15."""
-    log = open_log(disk, DIRECTORY, CONFIG)
-    for offset in range(log.log_end_offset, batch_count):
-        log.append_as_follower(sized_batch(offset, 100, timestamp=NOW_MS + offset), now_ms=NOW_MS)
-    return log
 
 
 def closed(disk: FaultyDisk, batch_count: int = 18) -> PartitionLog:
-    log = filled(disk, batch_count)
+    log = log_of_batches(disk, batch_count)
     log.close()
     return log
 
 
 def open_clean(disk: FaultyDisk, recovery_point: int = 18) -> PartitionLog:
-    return open_log(disk, DIRECTORY, CONFIG, is_clean=True, recovery_point=recovery_point)
-
-
-def offsets(log: PartitionLog) -> list[int]:
-    return [record.offset for record in read_records(log, log.log_start_offset)]
+    return open_log(disk, DIRECTORY, SMALL_SEGMENTS, is_clean=True, recovery_point=recovery_point)
 
 
 def reads_of(disk: FaultyDisk, suffix: str) -> list[str]:
@@ -88,7 +65,7 @@ def test_a_clean_start_reads_no_records_but_the_last_few() -> None:
     assert reads_of(disk, ".log") == ["15"]
     assert "sync" not in {operation for operation, _ in disk.operations}
     assert (log.log_end_offset, log.flushed_offset) == (18, 18)
-    assert offsets(log) == list(range(18))
+    assert offsets_of(log) == list(range(18))
 
 
 def test_a_clean_start_restores_what_a_close_left() -> None:
@@ -101,7 +78,7 @@ def test_a_clean_start_restores_what_a_close_left() -> None:
     assert reopened.leader_epochs.entries == [(0, 0)]
     assert list_snapshots(disk, DIRECTORY) == [5, 10, 15, 18]
     append(reopened, b"v" * 30)
-    assert offsets(reopened) == list(range(19))
+    assert offsets_of(reopened) == list(range(19))
 
 
 def test_closing_and_opening_again_and_again_keeps_everything() -> None:
@@ -111,20 +88,20 @@ def test_closing_and_opening_again_and_again_keeps_everything() -> None:
         while log.log_end_offset < count:
             append(log, b"v" * 40)
         log.close()
-    assert offsets(open_clean(disk, 29)) == list(range(29))
+    assert offsets_of(open_clean(disk, 29)) == list(range(29))
 
 
 def test_on_a_real_disk_too(tmp_path: Path) -> None:
     files = DiskFiles()
     directory = f"{tmp_path}/topic-0"
-    log = open_log(files, directory, CONFIG, handle_count=3)
+    log = open_log(files, directory, SMALL_SEGMENTS, handle_count=3)
     for number in range(40):
         append(log, b"%d" % number * 10)
     log.close()
-    log = open_log(files, directory, CONFIG, is_clean=True, handle_count=3)
+    log = open_log(files, directory, SMALL_SEGMENTS, is_clean=True, handle_count=3)
     assert len(read_records(log, 0)) == 40
     log.close()
-    log = open_log(files, directory, CONFIG, handle_count=3)
+    log = open_log(files, directory, SMALL_SEGMENTS, handle_count=3)
     assert [r.value for r in read_records(log, 0)] == [b"%d" % n * 10 for n in range(40)]
     log.close()
 
@@ -149,7 +126,7 @@ def test_an_index_that_is_seen_to_be_wrong_is_rebuilt(
     else:
         file.write_at(0, b"\xff" * file.size())
     log = open_clean(disk)
-    assert offsets(log) == list(range(18))
+    assert offsets_of(log) == list(range(18))
     log.close()
     assert disk.contents()[path_of(base_offset, suffix)] == sound[path_of(base_offset, suffix)]
 
@@ -160,12 +137,12 @@ def test_an_index_that_is_missing_does_not_hide_records(suffix: str) -> None:
     closed(disk)
     disk.remove(path_of(5, suffix))
     log = open_clean(disk)
-    assert offsets(log) == list(range(18))
+    assert offsets_of(log) == list(range(18))
 
 
 def test_a_damaged_snapshot_falls_back_to_an_older_one() -> None:
     disk = new_disk()
-    log = open_log(disk, DIRECTORY, CONFIG)
+    log = open_log(disk, DIRECTORY, SMALL_SEGMENTS)
     for sequence in range(12):
         append_numbered(log, sequence, b"v" * 40)
     log.close()
@@ -179,7 +156,7 @@ def test_a_damaged_snapshot_falls_back_to_an_older_one() -> None:
 
 def test_lost_leader_epochs_are_found_again_in_the_records() -> None:
     disk = new_disk()
-    log = open_log(disk, DIRECTORY, CONFIG)
+    log = open_log(disk, DIRECTORY, SMALL_SEGMENTS)
     for epoch in (2, 2, 5, 5, 9):
         append(log, b"v" * 200, leader_epoch=epoch)
     log.close()
@@ -195,232 +172,28 @@ def test_a_clean_log_that_lost_its_last_batch_does_not_start_over() -> None:
     assert open_clean(disk).log_end_offset == entry.offset
 
 
-# -- recovery ------------------------------------------------------------------------------------
-
-
-def test_recovery_scans_from_the_segment_of_the_recovery_point_on() -> None:
-    for recovery_point, scanned in ((0, ["0", "10", "15", "5"]), (11, ["10", "15"]), (18, ["15"])):
-        disk = new_disk()
-        filled(disk).flush()
-        disk.operations.clear()
-        log = open_log(disk, DIRECTORY, CONFIG, recovery_point=recovery_point)
-        assert reads_of(disk, ".log") == scanned
-        assert offsets(log) == list(range(18))
-
-
-def test_damage_in_front_of_the_recovery_point_is_not_looked_for() -> None:
-    disk = new_disk()
-    filled(disk).flush()
-    disk.open(path_of(5, ".log")).write_at(190, b"\xff\xff")
-    assert open_log(disk, DIRECTORY, CONFIG, recovery_point=11).log_end_offset == 18
-    assert open_log(disk, DIRECTORY, CONFIG, recovery_point=9).log_end_offset == 6
-
-
-def test_the_indexes_of_a_segment_that_ends_at_the_recovery_point_are_not_trusted() -> None:
-    """They are synced only some time after it was sealed, which may be after the checkpoint."""
-    disk = new_disk()
-    log = filled(disk, 5)
-    log.flush()
-    recovery_point = log.recovery_point
-    filled_bytes = disk.contents()[path_of(0, ".index")]
-    log.append_as_follower(sized_batch(5, 100), now_ms=NOW_MS)
-    assert [segment.base_offset for segment in log.segments] == [0, 5]
-    disk.open(path_of(0, ".index")).write_at(0, b"\xff" * 8)
-    log = open_log(disk, DIRECTORY, CONFIG, recovery_point=recovery_point)
-    assert disk.contents()[path_of(0, ".index")] == filled_bytes
-    assert offsets(log) == list(range(6))
-
-
-@given(st.integers(0, 1799), st.integers(1, 255))
-def test_recovery_cuts_at_the_first_batch_that_is_not_sound(place: int, flip: int) -> None:
-    disk = new_disk()
-    filled(disk).flush()
-    offset, position = divmod(place, 100)
-    # Offsets and epochs are covered by no checksum; those of a sound disk are right.
-    position = 16 + position % 84
-    base_offset = offset // 5 * 5
-    file = disk.open(path_of(base_offset, ".log"))
-    place = (offset - base_offset) * 100 + position
-    file.write_at(place, bytes([file.read_at(place, 1)[0] ^ flip]))
-    log = open_log(disk, DIRECTORY, CONFIG)
-    assert log.log_end_offset == offset
-    assert offsets(log) == list(range(offset))
-    assert append(log, b"v").base_offset == offset
-
-
-@given(st.integers(0, 300))
-def test_recovery_cuts_a_torn_end(torn_bytes: int) -> None:
-    disk = new_disk()
-    filled(disk).flush()
-    file = disk.open(path_of(15, ".log"))
-    file.truncate(300 - torn_bytes)
-    log = open_log(disk, DIRECTORY, CONFIG)
-    assert log.log_end_offset == 18 - -(-torn_bytes // 100)
-    assert file.size() == log.segments.active.size_bytes
-
-
-def test_recovery_rebuilds_the_same_indexes() -> None:
-    disk = new_disk()
-    log = filled(disk)
-    append_numbered(log, 0, b"v", transactional=True)
-    end_transaction(log, 7, commit=False)
-    log.flush()
-    expected = disk.contents()
-    suffixes = (".index", ".timeindex", ".txnindex")
-    for path in expected:
-        if path.endswith(suffixes):
-            disk.open(path).truncate(0)
-    recovered = open_log(disk, DIRECTORY, CONFIG)
-    for segment in recovered.segments:
-        for suffix in suffixes:
-            path = path_of(segment.base_offset, suffix)
-            assert disk.contents().get(path) == expected.get(path), path
-
-
-def test_what_recovery_found_is_durable_before_the_log_is_used() -> None:
-    disk = new_disk()
-    filled(disk)  # Not flushed: as after a crash of the process, it is in the page cache alone.
-    log = open_log(disk, DIRECTORY, CONFIG)
-    assert (log.flushed_offset, log.recovery_point) == (18, 18)
-    for seed in range(5):
-        after = open_log(disk.after_power_loss(random.Random(seed)), DIRECTORY, CONFIG)
-        assert offsets(after) == list(range(18))
-
-
-def test_records_out_of_order_are_not_sound() -> None:
-    disk = new_disk()
-    log = open_log(disk, DIRECTORY)
-    log.append_as_follower(leader_batch(0, b"a") + leader_batch(5, b"b"), now_ms=NOW_MS)
-    log.flush()
-    file = disk.open(path_of(0, ".log"))
-    file.write_at(file.size(), leader_batch(3, b"late"))
-    assert open_log(disk, DIRECTORY).log_end_offset == 6
-
-
-@pytest.mark.parametrize(
-    "content", [b"\x07" * 34, bytes(34), b"\x07" * 50], ids=["noise", "zeros", "torn"]
-)
-def test_a_torn_transaction_index_is_rebuilt(content: bytes) -> None:
-    disk = new_disk()
-    log = filled(disk)
-    append_numbered(log, 0, b"v", transactional=True)
-    end_transaction(log, 7, commit=False)
-    log.flush()
-    expected = list(log.segments.active.transaction_index)
-    file = disk.open(path_of(log.segments.active.base_offset, ".txnindex"))
-    file.truncate(0)
-    file.write_at(0, content)
-    log = open_log(disk, DIRECTORY, CONFIG)
-    assert list(log.segments.active.transaction_index) == expected
-
-
-def test_producers_and_transactions_are_replayed() -> None:
-    disk = new_disk()
-    log = open_log(disk, DIRECTORY, CONFIG)
-    for sequence in range(7):
-        append_numbered(log, sequence, b"v" * 40)
-    append_numbered(log, 0, b"v", producer_id=8, transactional=True)
-    log.flush()
-    for offset in list_snapshots(disk, DIRECTORY):
-        disk.remove(path_of(offset, ".snapshot"))
-    log = open_log(disk, DIRECTORY, CONFIG, recovery_point=8)
-    for sequence in range(2, 7):
-        assert append_numbered(log, sequence, b"v" * 40).is_duplicate
-    log.advance_high_watermark(8)
-    assert log.last_stable_offset == 7
-
-
-def test_a_snapshot_from_before_the_first_segment_is_not_used() -> None:
-    """Retention removed it, and a crash brought it back: its removal was not synced."""
-    disk = new_disk()
-    log = open_log(disk, DIRECTORY, CONFIG)
-    append_numbered(log, 0, b"v" * 300, transactional=True)
-    log.roll(NOW_MS)
-    end_transaction(log, 7, commit=True)
-    log.roll(NOW_MS)
-    append_numbered(log, 1, b"v" * 300)
-    log.advance_high_watermark(3)
-    old = disk.contents()[path_of(1, ".snapshot")]
-    delete_records_before(log, 2)
-    apply_retention(log, NOW_MS)
-    log.flush()
-    for offset in list_snapshots(disk, DIRECTORY):
-        disk.remove(path_of(offset, ".snapshot"))
-    disk.open(path_of(1, ".snapshot"), create=True).write_at(0, old)
-    log = open_log(disk, DIRECTORY, CONFIG, recovery_point=3, log_start_offset=2)
-    log.advance_high_watermark(3)
-    assert (log.log_end_offset, log.last_stable_offset) == (3, 3)
-
-
-def test_a_log_of_old_messages_is_recovered_and_read() -> None:
-    disk = FaultyDisk(directories=[DIRECTORY])
-    records = [Record(number, NOW_MS + number, b"k", b"v%d" % number) for number in range(6)]
-    data = encode_legacy(records[:3], magic=0) + encode_legacy(records[3:], magic=1)
-    disk.open(path_of(0, ".log"), create=True).write_at(0, data)
-    log = open_log(disk, DIRECTORY)
-    assert log.log_end_offset == 6
-    region = log.read(4, 10**6).region
-    assert region is not None
-    assert log.offset_for_timestamp(NOW_MS + 5) == (NOW_MS + 5, 5)
-    append(log, b"new")
-    assert log.log_end_offset == 7
-
-
-# -- gaps ----------------------------------------------------------------------------------------
-
-
-def with_gap(*, gaps_are_losses: bool, recovery_point: int) -> PartitionLog:
-    """The segment at 5 lost its last batch, at a batch boundary."""
-    disk = new_disk()
-    filled(disk).flush()
-    disk.open(path_of(5, ".log")).truncate(400)
-    return LogLoader(
-        PARTITION,
-        DIRECTORY,
-        CONFIG,
-        disk,
-        HandleCache(disk, 16),
-        now_ms=NOW_MS,
-        recovery_point=recovery_point,
-        gaps_are_losses=gaps_are_losses,
-    ).load()
-
-
-def test_what_follows_a_loss_is_not_kept() -> None:
-    assert offsets(with_gap(gaps_are_losses=True, recovery_point=0)) == list(range(9))
-    assert offsets(with_gap(gaps_are_losses=True, recovery_point=9)) == list(range(9))
-
-
-def test_a_gap_in_front_of_the_recovery_point_is_compactions() -> None:
-    log = with_gap(gaps_are_losses=True, recovery_point=10)
-    assert offsets(log) == [*range(9), *range(10, 18)]
-
-
-def test_in_a_directory_of_unknown_origin_gaps_are_kept() -> None:
-    log = with_gap(gaps_are_losses=False, recovery_point=0)
-    assert offsets(log) == [*range(9), *range(10, 18)]
-
-
 # -- the log start -------------------------------------------------------------------------------
 
 
 def test_segments_in_front_of_the_log_start_are_removed() -> None:
     disk = new_disk()
     closed(disk)
-    log = open_log(disk, DIRECTORY, CONFIG, is_clean=True, recovery_point=18, log_start_offset=11)
+    log = open_log(
+        disk, DIRECTORY, SMALL_SEGMENTS, is_clean=True, recovery_point=18, log_start_offset=11
+    )
     assert [segment.base_offset for segment in log.segments] == [10, 15]
-    assert (log.log_start_offset, offsets(log)) == (11, list(range(11, 18)))
+    assert (log.log_start_offset, offsets_of(log)) == (11, list(range(11, 18)))
     assert log.leader_epochs.entries == [(0, 11)]
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
 def test_a_log_that_ends_before_its_start_goes_on_there_empty(is_clean: bool) -> None:
     disk = new_disk()
-    log = open_log(disk, DIRECTORY, CONFIG)
+    log = open_log(disk, DIRECTORY, SMALL_SEGMENTS)
     append_numbered(log, 0, b"v")
     log.close()
     log = open_log(
-        disk, DIRECTORY, CONFIG, is_clean=is_clean, recovery_point=1, log_start_offset=100
+        disk, DIRECTORY, SMALL_SEGMENTS, is_clean=is_clean, recovery_point=1, log_start_offset=100
     )
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (100, 100, 0)
     assert (len(log.producer_states), log.leader_epochs.entries) == (0, [])
@@ -429,13 +202,13 @@ def test_a_log_that_ends_before_its_start_goes_on_there_empty(is_clean: bool) ->
 
 def test_a_log_that_came_back_shorter_lowers_its_recovery_point() -> None:
     disk = new_disk()
-    filled(disk).flush()
+    log_of_batches(disk).flush()
     disk.open(path_of(15, ".log")).truncate(150)
     kept: list[int] = []
     LogLoader(
         PARTITION,
         DIRECTORY,
-        CONFIG,
+        SMALL_SEGMENTS,
         disk,
         HandleCache(disk, 16),
         now_ms=NOW_MS,

@@ -237,7 +237,7 @@ def test_a_reload_takes_the_newest_snapshot_in_range() -> None:
         append(states, data(sequence=number, offset=number, transactional=True))
         states.take_snapshot(disk, DIRECTORY)
     states.truncate_and_reload(disk, DIRECTORY, log_start_offset=1, log_end_offset=3, now_ms=1_000)
-    assert list_snapshots(disk, DIRECTORY) == [2, 3]
+    assert list_snapshots(disk, DIRECTORY) == [1, 2, 3]
     assert (states.end_offset, states.snapshot_offset, states.first_unstable_offset) == (3, 3, 0)
     entry = states.entry(1)
     assert entry is not None

@@ -169,7 +169,6 @@ def test_producers_go_back_to_what_the_log_still_holds() -> None:
     assert log.producer_states.entry(8) is None
 
 
-@pytest.mark.xfail(reason="they are looked for from the log's start on", strict=True)
 def test_producers_in_front_of_the_log_start_are_remembered_as_after_a_restart() -> None:
     disk = new_disk()
     log = open_log(disk, DIRECTORY)

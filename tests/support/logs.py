@@ -10,6 +10,7 @@ from headwater.storage.log_config import LogConfig
 from headwater.storage.log_loader import LogLoader
 from headwater.storage.partition_log import AppendResult, PartitionLog
 from headwater.storage.producer_entry import AppendOrigin
+from headwater.storage.segment_files import segment_path
 from headwater.wire.records import (
     Compression,
     ControlType,
@@ -23,6 +24,8 @@ from headwater.wire.records import (
 PARTITION = TopicPartition("topic", 0)
 #: Where the log of a test is on a simulated disk.
 DIRECTORY = "/data/topic-0"
+#: Small enough for a test to have several, of a few index entries each.
+SMALL_SEGMENTS = LogConfig(segment_bytes=500, index_interval_bytes=100)
 #: A moment, so that timestamps look like timestamps.
 NOW_MS = 1_700_000_000_000
 
@@ -164,3 +167,21 @@ def sized_batch(offset: int, size: int, *, timestamp: int = NOW_MS) -> bytes:
         if len(batch) == size:
             return batch
     raise ValueError(f"no batch of one record takes {size} bytes")
+
+
+def log_of_batches(disk: FaultyDisk, batch_count: int = 18) -> PartitionLog:
+    """Batches of one record and 100 bytes: with 18 of them, segments at 0, 5, 10 and 15."""
+    log = open_log(disk, DIRECTORY, SMALL_SEGMENTS)
+    for offset in range(log.log_end_offset, batch_count):
+        log.append_as_follower(sized_batch(offset, 100, timestamp=NOW_MS + offset), now_ms=NOW_MS)
+    return log
+
+
+def offsets_of(log: PartitionLog) -> list[int]:
+    """The offsets of all records that can be read."""
+    return [record.offset for record in read_records(log, log.log_start_offset)]
+
+
+def path_of(base_offset: int, suffix: str) -> str:
+    """Where a file of the test's log is."""
+    return segment_path(DIRECTORY, base_offset, suffix)

@@ -293,8 +293,8 @@ def recover_segment(segment: LogSegment, account: Callable[[ScannedBatch], None]
                     f"Offset {header.base_offset} at position {batch.position} does not follow "
                     f"{segment.next_offset}."
                 )
-            segment.note(header)
             account(batch)
+            segment.note(header)
     except KafkaError as error:
         _logger.warning(
             "%s: cut at position %d of %d: %s",

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from headwater.base.ids import TopicPartition
 from headwater.storage.errors import LogStorageError, OffsetOutOfRangeError
@@ -44,7 +44,7 @@ from headwater.storage.producer_state import PendingAppend, ProducerStates
 from headwater.storage.retired_files import RetiredFiles
 from headwater.storage.roll import roll_log
 from headwater.storage.segment import LogSegment
-from headwater.storage.segment_list import SegmentList
+from headwater.storage.segment_list import SegmentList, UnfinishedChange
 from headwater.storage.time_index import TimestampOffset
 from headwater.storage.transaction_index import AbortedTransaction
 from headwater.wire.records import (
@@ -65,12 +65,6 @@ class AppendResult(NamedTuple):
     last_offset: int
     log_append_time_ms: int
     is_duplicate: bool = False
-
-
-class UnfinishedChange(Protocol):
-    """A change of the segments that waits for the disk."""
-
-    def finish(self) -> bool: ...
 
 
 class PartitionLog:
@@ -217,6 +211,7 @@ class PartitionLog:
         except OSError as error:
             try:
                 segment.cut(position)
+                segment.log.sync()  # Or a power loss could bring back what was refused.
             except OSError as second:
                 raise self.fail(second) from error
             raise LogStorageError(
@@ -376,7 +371,8 @@ class PartitionLog:
         self.producer_states.truncate_and_reload(
             self.files,
             self.directory,
-            log_start_offset=self.log_start_offset,
+            # As a restart does: producers of deleted records are remembered while there is a log.
+            log_start_offset=self.segments[0].base_offset,
             log_end_offset=self.record_end_offset,
             now_ms=now_ms,
         )

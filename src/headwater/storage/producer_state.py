@@ -270,7 +270,7 @@ class ProducerStates:
         that are replayed are forgotten by the next `on_high_watermark`.
         """
         remove_snapshots_above(files, directory, log_end_offset)
-        remove_snapshots_below(files, directory, log_start_offset + 1)
+        remove_snapshots_below(files, directory, log_start_offset)
         if log_end_offset == self.end_offset:
             self.on_log_start(log_start_offset)
             return

@@ -30,8 +30,16 @@ class RetiredFiles:
     def retire(self, segments: Iterable[LogSegment], due_ms: int) -> None:
         """Take segments out of sight; the caller has removed them from the log."""
         for segment in segments:
+            segment.is_removed = True
+            self._make_way_for(segment)
             segment.move_to_stage(DELETED)
             self._waiting.append((due_ms, segment))
+
+    def _make_way_for(self, segment: LogSegment) -> None:
+        """An earlier segment of the same base offset goes at once: it has the name."""
+        for entry in [e for e in self._waiting if e[1].base_offset == segment.base_offset]:
+            self._waiting.remove(entry)
+            entry[1].remove_files()
 
     def take_due(self, now_ms: int) -> list[LogSegment]:
         """The segments whose time has come; `remove_files` of each may run in another thread."""

@@ -81,7 +81,7 @@ class LogSegment:
         self.base_offset = base_offset
         self.directory = directory
         self.stage = stage
-        #: Whether the files are gone: a flush that was planned before has nothing to do here.
+        #: Whether it left its log: a flush that was planned before may not find its files.
         self.is_removed = False
         self.created_ms = created_ms
         self._roll_jitter_ms = roll_jitter_ms
@@ -224,6 +224,7 @@ class LogSegment:
                 if last_offset >= offset:
                     size = length + LOG_OVERHEAD
                     return BatchPosition(position + at, size, base_offset, last_offset)
+                check(length > 0, "%s: no batch at position %d", self.log.path, position + at)
                 at += length + LOG_OVERHEAD
             check(at > 0, "%s: no batch at position %d", self.log.path, position)
             position += at

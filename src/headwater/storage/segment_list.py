@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from typing import Protocol
 
 from headwater.base.checks import check
 from headwater.storage.segment import LogSegment
+
+
+class UnfinishedChange(Protocol):
+    """A change of the segments that waits for the disk."""
+
+    def finish(self) -> bool: ...
 
 
 class SegmentList:

@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final, NamedTuple
 
+from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.storage.directories.directory_checkpoints import (
     CheckpointTable,
@@ -38,7 +39,6 @@ from headwater.storage.directories.partition_metadata import read_topic_id
 from headwater.storage.errors import CorruptFileError, LogStorageError
 from headwater.storage.log_loader import LogLoader
 from headwater.storage.partition_log import PartitionLog
-from headwater.wire.records import CorruptRecordError
 
 _logger = logging.getLogger(__name__)
 
@@ -194,11 +194,11 @@ class LogDirectory:
         try:
             topic_id = read_topic_id(self.files, path)
             log = self.loader(partition, path, now_ms).load()
-        except (CorruptFileError, CorruptRecordError) as error:
-            _logger.error("%s cannot be opened and is left alone: %s", path, error)
-            self.unreadable[partition] = UnreadableLog(path, str(error))
         except LogStorageError as error:
             raise self.go_offline(str(error).rstrip(".")) from error
+        except (CorruptFileError, KafkaError) as error:
+            _logger.error("%s cannot be opened and is left alone: %s", path, error)
+            self.unreadable[partition] = UnreadableLog(path, str(error))
         else:
             self.adopt(log, topic_id, is_future=entry.kind is EntryKind.FUTURE)
 
