@@ -124,6 +124,8 @@ def apply_retention(log: PartitionLog, now_ms: int) -> list[Expired]:
     raise_log_start(log, max(log.log_start_offset, first_base_offset))
     # Once the new start is durable it does not matter which of the old names survive a crash.
     log.keep_log_start(log.log_start_offset)
+    # Only now: a log that a crash sets back to its old start still needs the epochs from there on.
+    log.leader_epochs.truncate_from_start(log.log_start_offset, flush=False)
     remove_snapshots_below(log.files, log.directory, first_base_offset)
     log.durability.replaced(segments)
     log.retired.retire(segments, now_ms + log.config.file_delete_delay_ms)
@@ -150,6 +152,4 @@ def raise_log_start(log: PartitionLog, offset: int) -> None:
     if offset > log.log_start_offset:
         log.log_start_offset = offset
         log.high_watermark = max(log.high_watermark, offset)
-        # Not written at once: loading does the same again if a crash comes first.
-        log.leader_epochs.truncate_from_start(offset, flush=False)
         log.producer_states.on_log_start(offset)

@@ -93,6 +93,11 @@ class LogMoves:
 
     def _resume(self, log: PartitionLog, target: LogDirectory, now_ms: int) -> None:
         source = self._directories.directory_of(log.partition)
+        if source is None and all(each.is_online for each in self._directories.directories):
+            # Its log was deleted, or lost with its disk. In case of the latter it is kept.
+            path, kept = log.directory, set_aside(target, log)
+            _logger.warning("%s is the copy of a log that is gone, now kept as %s", path, kept)
+            return
         if source is None or not source.is_online:
             return
         topic_ids = {each.topic_ids.get(log.partition) for each in (source, target)}
