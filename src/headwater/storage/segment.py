@@ -97,6 +97,8 @@ class LogSegment:
         self.size_bytes = self.log.size()
         #: One past the last offset in the file; the owner sets it after loading.
         self.next_offset = base_offset
+        #: The batch that `find` found last.
+        self._last_found: BatchPosition | None = None
         #: Up to where the disk was asked to find room.
         self._reserved_bytes = 0
         self._bytes_since_index_entry = 0
@@ -204,13 +206,19 @@ class LogSegment:
 
     def find(self, offset: int, from_position: int = 0) -> BatchPosition | None:
         """The first batch that reaches `offset`: holds it, or lies behind it in a gap."""
-        position, latest = self.offset_index.stretch(offset)
+        last_found = self._last_found
+        if last_found is not None and offset == last_found.last_offset + 1:
+            # A consumer that takes a batch at a time: the next one needs no search.
+            position, latest = last_found.position + last_found.size, None
+        else:
+            position, latest = self.offset_index.stretch(offset)
         if latest is not None and latest - position > _SEARCH_BYTES and latest >= from_position:
             # Large batches have an entry each, so the last candidate is most often the one.
             base_offset, length, _, delta = _SPAN.unpack(self.log.read_at(latest, _SPAN.size))
             if base_offset <= offset:
-                last_offset = base_offset + delta
-                return BatchPosition(latest, length + LOG_OVERHEAD, base_offset, last_offset)
+                size = length + LOG_OVERHEAD
+                self._last_found = BatchPosition(latest, size, base_offset, base_offset + delta)
+                return self._last_found
         if position < from_position:
             position = from_position
         while position < self.size_bytes:
@@ -223,7 +231,8 @@ class LogSegment:
                 last_offset = base_offset + delta if magic >= MAGIC_V2 else base_offset
                 if last_offset >= offset:
                     size = length + LOG_OVERHEAD
-                    return BatchPosition(position + at, size, base_offset, last_offset)
+                    self._last_found = BatchPosition(position + at, size, base_offset, last_offset)
+                    return self._last_found
                 check(length > 0, "%s: no batch at position %d", self.log.path, position + at)
                 at += length + LOG_OVERHEAD
             check(at > 0, "%s: no batch at position %d", self.log.path, position)
@@ -313,11 +322,9 @@ class LogSegment:
         self._latest = self._latest_in_file()
 
     def cut(self, position: int) -> None:
-        """End the segment at a batch boundary.
-
-        Truncation does this, and so does the undoing of an append that failed half-way.
-        """
+        """End the segment at a batch boundary: to truncate it, or to undo a failed append."""
         self.log.truncate(position)
+        self._last_found = None
         self._reserved_bytes = 0
         self.size_bytes = position
         self.offset_index.truncate_to_position(position)
@@ -349,6 +356,7 @@ class LogSegment:
         self.offset_index.clear()
         self.time_index.clear()
         self.transaction_index.reset()
+        self._last_found = None
         self.size_bytes = 0
         self.next_offset = self.base_offset
         self._latest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
