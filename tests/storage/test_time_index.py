@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from headwater.sim.faulty_disk import FaultyDisk
 from headwater.storage.errors import CorruptIndexError
 from headwater.storage.handles import HandleCache
-from headwater.storage.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
+from headwater.storage.time_index import TimeIndex, TimestampOffset
+from headwater.wire.records import NO_TIMESTAMP
 
 PATH = "/data/00000000000000001000.timeindex"
 BASE = 1000

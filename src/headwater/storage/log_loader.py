@@ -220,8 +220,8 @@ class LogLoader:
     def _is_loss(self, end_offset: int, following: int) -> bool:
         """Whether a segment ended at `following` when it was sealed, but does not any more.
 
-        Appends leave no gap between segments. Compaction does, but never behind the recovery
-        point on disk: see `segment_swap`. So there, a gap is a loss.
+        Neither appends nor our compaction leave a gap between segments. Kafka's compaction does,
+        and a log that came from there keeps its gaps, in front of the recovery point.
         """
         return self.gaps_are_losses and end_offset < following and following > self.recovery_point
 

@@ -10,8 +10,9 @@ from typing import NamedTuple
 from headwater.storage.files import FileRegion
 from headwater.storage.segment import LogSegment
 from headwater.storage.segment_list import SegmentList
-from headwater.storage.time_index import NO_TIMESTAMP, TimestampOffset
+from headwater.storage.time_index import TimestampOffset
 from headwater.storage.transaction_index import AbortedTransaction
+from headwater.wire.records import NO_TIMESTAMP
 
 
 class LogRead(NamedTuple):

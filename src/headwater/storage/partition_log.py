@@ -48,14 +48,13 @@ from headwater.storage.segment_list import SegmentList, UnfinishedChange
 from headwater.storage.time_index import TimestampOffset
 from headwater.storage.transaction_index import AbortedTransaction
 from headwater.wire.records import (
+    NO_TIMESTAMP,
     BatchHeader,
     Buffer,
     TimestampType,
     iter_batch_headers,
     validate_batch,
 )
-
-NO_TIMESTAMP = -1
 
 
 class AppendResult(NamedTuple):

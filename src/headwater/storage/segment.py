@@ -32,14 +32,16 @@ from headwater.storage.segment_files import (
     SEGMENT_SUFFIXES,
     TIME_INDEX,
     TRANSACTION_INDEX,
+    remove_segment_files,
     segment_path,
 )
-from headwater.storage.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
+from headwater.storage.time_index import TimeIndex, TimestampOffset
 from headwater.storage.transaction_index import AbortedTransaction, TransactionIndex
 from headwater.wire.records import (
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC_V2,
+    NO_TIMESTAMP,
     BatchHeader,
     Buffer,
     decode_batch,
@@ -383,13 +385,10 @@ class LogSegment:
         self.move_to_stage(self.stage)
 
     def remove_files(self) -> None:
-        """Close and delete; the log goes first, for an index without one is never used."""
+        """Close and delete."""
         self.is_removed = True
         self.close()
-        for suffix in SEGMENT_SUFFIXES:
-            path = self._path(suffix)
-            if self._files.exists(path):
-                self._files.remove(path)
+        remove_segment_files(self._files, self.directory, self.base_offset, self.stage)
 
     def close(self) -> None:
         self.log.close()

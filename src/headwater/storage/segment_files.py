@@ -49,10 +49,12 @@ def segment_path(directory: str, base_offset: int, suffix: str, stage: str = "")
     return f"{directory}/{segment_file_name(base_offset, suffix, stage)}"
 
 
-def remove_segment_files(files: FileSystem, directory: str, base_offset: int) -> None:
-    """Remove what there is of a segment that nobody has open; the log goes first."""
+def remove_segment_files(
+    files: FileSystem, directory: str, base_offset: int, stage: str = ""
+) -> None:
+    """Remove what there is of a segment; the log first, for an index without one is never used."""
     for suffix in SEGMENT_SUFFIXES:
-        path = segment_path(directory, base_offset, suffix)
+        path = segment_path(directory, base_offset, suffix, stage)
         if files.exists(path):
             files.remove(path)
 

@@ -11,8 +11,7 @@ import struct
 from typing import NamedTuple
 
 from headwater.storage.index_file import IndexFile
-
-NO_TIMESTAMP = -1
+from headwater.wire.records import NO_TIMESTAMP
 
 
 class TimestampOffset(NamedTuple):

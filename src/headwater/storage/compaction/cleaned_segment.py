@@ -14,7 +14,7 @@ from headwater.storage.files import FileSystem
 from headwater.storage.handles import HandleCache
 from headwater.storage.log_config import LogConfig
 from headwater.storage.segment import LogSegment
-from headwater.storage.segment_files import CLEANED, SEGMENT_SUFFIXES, segment_path
+from headwater.storage.segment_files import CLEANED, remove_segment_files
 from headwater.storage.transaction_index import AbortedTransaction
 from headwater.wire.records import NO_TIMESTAMP, BatchHeader, Buffer
 
@@ -90,7 +90,4 @@ def remove_files_at(
 ) -> None:
     """Throw away what compaction wrote but nobody put in place."""
     for base_offset in base_offsets:
-        for suffix in SEGMENT_SUFFIXES:
-            path = segment_path(directory, base_offset, suffix, stage)
-            if files.exists(path):
-                files.remove(path)
+        remove_segment_files(files, directory, base_offset, stage)

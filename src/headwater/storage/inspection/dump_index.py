@@ -42,9 +42,9 @@ from headwater.storage.segment_files import (
     SegmentFileName,
     segment_file_name,
 )
-from headwater.storage.time_index import NO_TIMESTAMP, TimeIndex
+from headwater.storage.time_index import TimeIndex
 from headwater.storage.transaction_index import VERSION, TransactionIndex
-from headwater.wire.records import HEADER_SIZE, BatchHeader, CorruptRecordError
+from headwater.wire.records import HEADER_SIZE, NO_TIMESTAMP, BatchHeader, CorruptRecordError
 
 #: Enough for a header and a small batch; the scan reads more if the batch is larger.
 _LOOK_BYTES = 8192

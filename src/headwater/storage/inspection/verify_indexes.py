@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from headwater.storage.inspection.index_entries import OFFSET_ENTRY, TIME_ENTRY, TRANSACTION_ENTRY
 from headwater.storage.offset_index import OffsetPosition
-from headwater.storage.time_index import NO_TIMESTAMP, TimestampOffset
+from headwater.storage.time_index import TimestampOffset
 from headwater.storage.transaction_index import VERSION, AbortedTransaction
-from headwater.wire.records import BatchHeader
+from headwater.wire.records import NO_TIMESTAMP, BatchHeader
 
 #: Takes the position in the index file and what is wrong there.
 Complain = Callable[[int | None, str], None]
