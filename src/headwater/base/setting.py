@@ -74,7 +74,8 @@ class Setting:
     """A row. A default of None makes the setting optional.
 
     `topic_name` is what a topic calls the same setting when it overrides it. `synonyms` are asked
-    in order where this setting has no value itself.
+    in order where this setting has no value itself. A setting that is read and checked but changes
+    nothing says why in `without_effect`, a sentence.
     """
 
     name: str
@@ -87,6 +88,7 @@ class Setting:
     dynamic: DynamicScope = DynamicScope.READ_ONLY
     topic_name: str | None = None
     synonyms: tuple[Synonym, ...] = ()
+    without_effect: str = ""
 
     def __post_init__(self) -> None:
         check(self.name and self.name == self.name.strip(), "%r cannot name a setting", self.name)

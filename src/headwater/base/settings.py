@@ -105,6 +105,7 @@ class SettingTable:
             choices=row.choices,
             dynamic=DynamicScope.CLUSTER_WIDE,
             synonyms=synonyms,
+            without_effect=row.without_effect,
         )
 
 

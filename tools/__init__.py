@@ -1,0 +1,1 @@
+"""Programs that people run by hand while they work on Headwater."""
