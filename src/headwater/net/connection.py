@@ -1,0 +1,289 @@
+"""One accepted connection: requests come in, answers leave in their order.
+
+Every frame becomes an `Exchange` that is handed to the request handler at once, also while earlier
+ones wait for their answers. `_pending` holds, in order, those whose turn to be answered has not
+come; a completed one leaves it as soon as all before it have.
+
+Reading pauses while
+- as many requests as allowed are pending,
+- the bytes of all requests in memory have reached their bound (`limits.ReceiveBudget`),
+- answers queue because the peer does not read, or because the disk has to be waited for,
+- the connection is about to close.
+
+What a peer does wrong ends its own connection, with one line in the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+
+from headwater.net.endpoint import join_address
+from headwater.net.exchange import Disconnection, Exchange, RequestHandler
+from headwater.net.frame_protocol import FrameProtocol
+from headwater.net.limits import ConnectionLimits
+from headwater.net.page_cache import RunInThread
+from headwater.net.sender import Sender
+
+logger = logging.getLogger(__name__)
+
+PAUSED_BY_PENDING = 1
+PAUSED_BY_BUDGET = 2
+PAUSED_BY_SENDER = 4
+PAUSED_BY_CLOSING = 8
+
+Address = tuple[str, int]
+
+
+class Connection(FrameProtocol):
+    """The server's end of a connection, and what is known about the client."""
+
+    _sender: Sender
+
+    __slots__ = (
+        "__weakref__",
+        "_active_s",
+        "_activity",
+        "_budget",
+        "_close_callbacks",
+        "_closed",
+        "_handler",
+        "_limits",
+        "_opened",
+        "_pending",
+        "_run_in_thread",
+        "_sender",
+        "_time",
+        "client_id",
+        "is_closed",
+        "listener_name",
+        "local",
+        "peer",
+        "requests",
+        "state",
+    )
+
+    def __init__(
+        self,
+        handler: RequestHandler,
+        limits: ConnectionLimits,
+        *,
+        listener_name: str = "PLAINTEXT",
+        run_in_thread: RunInThread | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
+        opened: Callable[[Connection], None] | None = None,
+        closed: Callable[[Connection], None] | None = None,
+    ) -> None:
+        """Without `run_in_thread`, the loop waits for parts of files that are not in memory."""
+        super().__init__(loop or asyncio.get_running_loop(), limits.request_size_max)
+        self._handler = handler
+        self._limits = limits
+        self._budget = limits.budget
+        self._time = self._loop.time
+        self._run_in_thread = run_in_thread
+        self._opened = opened
+        self._closed = closed
+        self._pending: deque[Exchange] = deque()
+        self._close_callbacks: list[Callable[[], None]] = []
+        self.listener_name = listener_name
+        self.peer: Address = ("", 0)
+        self.local: Address = ("", 0)
+        self.client_id: str | None = None
+        #: For whoever has something to remember about this client.
+        self.state: dict[str, object] = {}
+        self.requests = 0
+        self.is_closed = False
+        self._activity = 0
+        self._active_s = self._loop.time()
+
+    @property
+    def bytes_out(self) -> int:
+        return self._sender.bytes_out
+
+    @property
+    def pending_count(self) -> int:
+        """Requests whose answers have not been handed to the socket."""
+        return len(self._pending)
+
+    def idle_s(self, now_s: float) -> float:
+        """For how long nothing has moved here, as far as it shows when asked from time to time."""
+        activity = self.bytes_in + self.bytes_out - self.transport.get_write_buffer_size()
+        is_handling = any(exchange.outcome is None for exchange in self._pending)
+        if is_handling or activity != self._activity:
+            self._activity = activity
+            self._active_s = now_s
+        return now_s - self._active_s
+
+    def add_close_callback(self, callback: Callable[[], None]) -> None:
+        """Let it be called once the connection is closed; at once if it is already."""
+        if self.is_closed:
+            callback()
+        else:
+            self._close_callbacks.append(callback)
+
+    # What transports call, beside what FrameProtocol answers.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.peer = _address(transport.get_extra_info("peername"))
+        self.local = _address(transport.get_extra_info("sockname"))
+        refusal = self._limits.refusal(self.peer[0])
+        if refusal:
+            self._limits.counters.refused += 1
+            self.is_closed = True
+            logger.warning("%s is not accepted: %s", self, refusal)
+            self.transport.abort()
+            return
+        self._sender = Sender(
+            self._loop,
+            self.transport,
+            run_in_thread=self._run_in_thread,
+            set_busy=self._set_sender_busy,
+            fail=self._drop,
+        )
+        self._limits.counters.add(self, self.peer[0])
+        if self._opened is not None:
+            self._opened(self)
+
+    def connection_lost(self, exception: Exception | None) -> None:
+        if self.is_closed:
+            return
+        self.is_closed = True
+        self._pauses |= PAUSED_BY_CLOSING
+        self._backlog = None
+        if self._frame is not None:
+            self._frame = None
+            self._budget.give_back(self._frame_size)
+        abandoned = [each for each in self._pending if each.outcome is None]
+        self._pending.clear()
+        self._sender.close()
+        self._limits.counters.remove(self, self.peer[0])
+        if self._closed is not None:
+            self._closed(self)
+        callbacks, self._close_callbacks = self._close_callbacks, []
+        for callback in callbacks:
+            callback()
+        for exchange in abandoned:
+            if exchange.on_abandoned is not None:
+                exchange.on_abandoned()
+
+    def eof_received(self) -> None:
+        # A client that has closed its end waits for nothing; the transport closes next.
+        self._sender.close()
+
+    def pause_writing(self) -> None:
+        self._sender.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._sender.resume_writing()
+
+    # From frames to the handler.
+
+    def admit_frame(self, size: int) -> bool:
+        if len(self._pending) >= self._limits.requests_in_flight_max:
+            self.pause(PAUSED_BY_PENDING)
+            return False
+        budget = self._budget
+        if budget.is_open:
+            budget.held_bytes += size
+        elif not budget.take(size):
+            self.pause(PAUSED_BY_BUDGET)
+            budget.wait(self._loop, self._take_turn)
+            return False
+        return True
+
+    def _take_turn(self) -> None:
+        """The budget has room: the frame that had to wait is let in now."""
+        self._pauses &= ~PAUSED_BY_BUDGET
+        self.continue_reading()
+
+    def receive_frame(self, frame: memoryview) -> None:
+        self.requests += 1
+        exchange = Exchange(self, frame, self._time())
+        self._pending.append(exchange)
+        try:
+            self._handler(exchange)
+        except Exception:
+            logger.exception("%s is disconnected: the handler of its request failed", self)
+            self.abort()
+            if not exchange.is_completed:
+                exchange.answer_nothing()
+
+    def start_series(self) -> None:
+        self._sender.cork()
+
+    def end_series(self) -> None:
+        self._sender.uncork()
+
+    def refuse_frame(self, size: int) -> None:
+        self._drop(f"it announces a request of {size} bytes")
+
+    # From the handler to the socket.
+
+    def complete(self, exchange: Exchange) -> None:
+        """Send the answer when its turn has come; for `Exchange` alone."""
+        budget = self._budget
+        budget.held_bytes -= len(exchange.frame)
+        if not budget.is_open:
+            budget.call_round()
+        pending = self._pending
+        if not pending or pending[0] is not exchange:
+            return
+        while pending and (outcome := pending[0].outcome) is not None:
+            pending.popleft()
+            if outcome:
+                if isinstance(outcome, Disconnection):
+                    logger.warning("%s is disconnected: %s", self, outcome.reason)
+                    pending.clear()
+                    self.finish()
+                    return
+                self._sender.send(outcome)
+        if self._pauses:
+            self._reconsider()
+
+    def _reconsider(self) -> None:
+        if len(self._pending) < self._limits.requests_in_flight_max:
+            self.resume(PAUSED_BY_PENDING)
+        self._close_if_done()
+
+    def _set_sender_busy(self, is_busy: bool) -> None:
+        if is_busy:
+            self.pause(PAUSED_BY_SENDER)
+        else:
+            self.resume(PAUSED_BY_SENDER)
+            self._close_if_done()
+
+    # Closing.
+
+    def finish(self) -> None:
+        """Take no further request, answer those that came, then close."""
+        self.pause(PAUSED_BY_CLOSING)
+        self._close_if_done()
+
+    def abort(self) -> None:
+        """Close at once, whatever is under way."""
+        self.pause(PAUSED_BY_CLOSING)
+        self._sender.close()
+        self.transport.abort()
+
+    def _close_if_done(self) -> None:
+        if self._pauses & PAUSED_BY_CLOSING and not self._pending and self._sender.is_empty:
+            self.transport.close()
+
+    def _drop(self, reason: str) -> None:
+        if reason and not self._pauses & PAUSED_BY_CLOSING:
+            logger.warning("%s is disconnected: %s", self, reason)
+        self.abort()
+
+    def __str__(self) -> str:
+        return join_address(*self.peer)
+
+
+def _address(name: object) -> Address:
+    """Host and port; of an IPv4 peer on an IPv6 socket, the IPv4 address."""
+    if not isinstance(name, tuple) or len(name) < 2:
+        return ("", 0)
+    host, port = name[:2]
+    return (str(host).removeprefix("::ffff:"), int(port))

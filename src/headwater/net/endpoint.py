@@ -1,0 +1,54 @@
+"""Where a listener listens: a name, a host and a port, and the text form of several."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+DEFAULT_LISTENER_NAME = "PLAINTEXT"
+PORT_MAX = 65535
+
+
+class Endpoint(NamedTuple):
+    """An address with the name of its listener; an empty host stands for every interface."""
+
+    listener_name: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.listener_name}://{join_address(self.host, self.port)}"
+
+
+def join_address(host: str, port: int) -> str:
+    """host:port, with brackets around an IPv6 address."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def split_address(text: str) -> tuple[str, int]:
+    """Host and port of `host:port`, `:port` or `[::1]:port`; ValueError says what is wrong."""
+    host, colon, port_text = text.rpartition(":")
+    if not colon:
+        raise ValueError(f"{text!r} is not an address: a port is missing, as in 127.0.0.1:9092.")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host or "[" in host or "]" in host:
+        raise ValueError(f"{text!r} is not an address: write IPv6 as in [::1]:9092.")
+    if not (port_text.isascii() and port_text.isdigit() and int(port_text) <= PORT_MAX):
+        raise ValueError(f"{text!r} is not an address: {port_text!r} is no port number.")
+    return host, int(port_text)
+
+
+def parse_endpoints(text: str) -> list[Endpoint]:
+    """Endpoints separated by commas: `NAME://host:port`, or `host:port` for PLAINTEXT."""
+    endpoints: list[Endpoint] = []
+    for item in (item.strip() for item in text.split(",")):
+        if not item:
+            continue
+        name, scheme, address = item.rpartition("://")
+        if scheme and not name:
+            raise ValueError(f"{item!r} has no listener name in front of '://'.")
+        listener_name = name.upper() if scheme else DEFAULT_LISTENER_NAME
+        endpoints.append(Endpoint(listener_name, *split_address(address)))
+    if not endpoints:
+        raise ValueError("There is no address to listen on.")
+    return endpoints

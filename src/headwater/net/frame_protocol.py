@@ -1,0 +1,204 @@
+"""Cuts a stream of bytes into frames, with one copy of small ones and none of large ones.
+
+A frame is four bytes of length, big-endian, and as many bytes. Both ends of a connection receive
+that way: the broker's requests and a peer's responses.
+
+Reading starts in a scratch buffer that all connections of an event loop share. That is safe since a
+transport asks for a buffer, receives into it and reports in one go, with nothing in between; what
+must survive the report is copied out. Frames that are complete in the scratch are copied out one by
+one. Of a frame that is not, the part that has come is copied to a buffer of its own, into which the
+rest is received directly.
+
+A frame's length is only a claim. A buffer of the full size is made when `STAGE_SIZE` bytes of the
+frame have come, so a peer has to send something before it costs memory.
+
+Reading can be paused for several reasons at once, and goes on when none is left. Frames that came
+with the last read before a pause wait in a backlog, which is not longer than the scratch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from struct import Struct
+from typing import cast
+from weakref import WeakKeyDictionary
+
+from headwater.net.frame_memory import FrameMemory
+
+LENGTH = Struct(">i")
+LENGTH_SIZE = LENGTH.size
+_unpack_length = LENGTH.unpack_from
+STAGE_SIZE = 32 * 1024
+
+_memories: WeakKeyDictionary[asyncio.AbstractEventLoop, FrameMemory] = WeakKeyDictionary()
+
+
+def memory_of(loop: asyncio.AbstractEventLoop) -> FrameMemory:
+    """The memory that all connections of a loop receive into."""
+    memory = _memories.get(loop)
+    if memory is None:
+        _memories[loop] = memory = FrameMemory()
+    return memory
+
+
+class FrameProtocol(asyncio.BufferedProtocol):
+    """Receives frames: subclasses say how long one may be, whether it is let in, where it goes."""
+
+    transport: asyncio.Transport
+
+    __slots__ = (
+        "_backlog",
+        "_backlog_position",
+        "_filled",
+        "_frame",
+        "_frame_size",
+        "_head",
+        "_is_continuing",
+        "_loop",
+        "_memory",
+        "_pauses",
+        "bytes_in",
+        "frame_size_max",
+        "transport",
+    )
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, frame_size_max: int) -> None:
+        self.frame_size_max = frame_size_max
+        self.bytes_in = 0
+        self._loop = loop
+        self._memory = memory_of(loop)
+        # A frame under way has a buffer, which is shorter than the frame in its first stage.
+        self._frame: memoryview | None = None
+        self._frame_size = 0
+        self._filled = 0
+        # Otherwise there may be one to three bytes of the next frame's length.
+        self._head = b""
+        self._backlog: bytearray | None = None
+        self._backlog_position = 0
+        self._pauses = 0
+        self._is_continuing = False
+
+    # What subclasses do.
+
+    def admit_frame(self, size: int) -> bool:
+        """Whether a frame of that size may be received now; if not, a pause must be in force."""
+        return True
+
+    def receive_frame(self, frame: memoryview) -> None:
+        """Take a complete frame, without its length."""
+
+    def refuse_frame(self, size: int) -> None:
+        """The peer claims a frame of a size that is not allowed; nothing more is received."""
+
+    def start_series(self) -> None:
+        """Several frames came together; the first is about to be received."""
+
+    def end_series(self) -> None:
+        """All of them have been."""
+
+    # What transports call.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        frame = self._frame
+        if frame is not None:
+            return frame[self._filled :]
+        head = self._head
+        if head:
+            scratch = self._memory.scratch
+            scratch[: len(head)] = head
+            return scratch[len(head) :]
+        return self._memory.scratch
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.bytes_in += nbytes
+        frame = self._frame
+        if frame is None:
+            if self._head:
+                nbytes += len(self._head)
+                self._head = b""
+            self._scan(self._memory.scratch_bytes, 0, nbytes)
+            return
+        self._filled += nbytes
+        if self._filled == self._frame_size:
+            self._frame = None
+            self.receive_frame(frame)
+        elif self._filled == len(frame):
+            self._frame = self._memory.take(self._frame_size)
+            self._frame[: len(frame)] = frame
+
+    # Pausing.
+
+    def pause(self, reason: int) -> None:
+        """Receive nothing until `resume` with the same reason."""
+        if not self._pauses:
+            self.transport.pause_reading()
+        self._pauses |= reason
+
+    def resume(self, reason: int) -> None:
+        """Go on, from the loop and not from inside of this call, if no other reason is left."""
+        if self._pauses & reason:
+            self._pauses &= ~reason
+            if not self._pauses and not self._is_continuing:
+                self._is_continuing = True
+                self._loop.call_soon(self.continue_reading)
+
+    def continue_reading(self) -> None:
+        """Take what is in the backlog, then read on; does nothing while there is a pause."""
+        self._is_continuing = False
+        if self._pauses or self.transport.is_closing():
+            return
+        backlog = self._backlog
+        if backlog is not None:
+            self._backlog = None
+            self._scan(backlog, self._backlog_position, len(backlog))
+        if not self._pauses and not self.transport.is_closing():
+            self.transport.resume_reading()
+
+    # Cutting.
+
+    def _scan(self, data: bytearray, position: int, end: int) -> None:
+        """Take the frames out of what was received; `position` is where a frame begins."""
+        is_series = False
+        while end - position >= LENGTH_SIZE:
+            (size,) = _unpack_length(data, position)
+            if not 0 < size <= self.frame_size_max:
+                self.refuse_frame(size)
+                break
+            if self._pauses or not self.admit_frame(size):
+                self._keep(data, position, end)
+                break
+            position += LENGTH_SIZE
+            frame_end = position + size
+            if frame_end > end:
+                self._start_frame(size, data, position, end)
+                break
+            frame = memoryview(data[position:frame_end])
+            position = frame_end
+            if position != end and not is_series:
+                is_series = True
+                self.start_series()
+            self.receive_frame(frame)
+        else:
+            if position != end:
+                self._head = bytes(data[position:end])
+        if is_series:
+            self.end_series()
+
+    def _keep(self, data: bytearray, position: int, end: int) -> None:
+        """Put aside what has come and must wait for the end of a pause."""
+        if data is self._memory.scratch_bytes:
+            data = data[position:end]
+            position = 0
+        self._backlog = data
+        self._backlog_position = position
+
+    def _start_frame(self, size: int, data: bytearray, position: int, end: int) -> None:
+        filled = end - position
+        is_small = size <= STAGE_SIZE or filled >= STAGE_SIZE
+        self._frame = frame = self._memory.take(size if is_small else STAGE_SIZE)
+        self._frame_size = size
+        self._filled = filled
+        frame[:filled] = memoryview(data)[position:end]
