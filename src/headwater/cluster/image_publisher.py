@@ -1,0 +1,43 @@
+"""Holds the current image, and tells those who subscribed before it is replaced.
+
+A topic that is new appears in the image after the subscribers have prepared for it; one that is
+deleted disappears before they clear up. So nobody who reads the image finds a topic whose logs are
+not there.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from headwater.cluster.image import ClusterImage
+from headwater.cluster.image_change import ImageChange
+
+_log = logging.getLogger(__name__)
+
+Subscriber = Callable[[ImageChange], Awaitable[None]]
+
+
+class ImagePublisher:
+    """The image that handlers see; only one change at a time may be published."""
+
+    def __init__(self) -> None:
+        self.image = ClusterImage()
+        self._subscribers: list[Subscriber] = []
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Have `subscriber` called with every change, and awaited before it is reported done."""
+        self._subscribers.append(subscriber)
+
+    async def publish(self, change: ImageChange) -> None:
+        """Tell the subscribers, in the order in which they came, and replace the image."""
+        if change.deleted_topics:
+            self.image = change.image
+        for subscriber in self._subscribers:
+            try:
+                await subscriber(change)
+            except Exception:
+                # The change is in the store and cannot be taken back; a log that could not be
+                # created is for its owner to report.
+                _log.exception("A subscriber failed to follow a change of the cluster's metadata.")
+        self.image = change.image

@@ -1,0 +1,182 @@
+"""What the nodes of the metadata store hold: the JSON documents that Kafka keeps in ZooKeeper.
+
+Each kind of document has a function to write it and one to read it. A document that cannot be read
+raises `CorruptNodeError`, with the path: it stops the start of a broker rather than have it guess.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import Any, NamedTuple
+
+from headwater.base.ids import topic_id_from_text, topic_id_to_text
+
+
+class CorruptNodeError(Exception):
+    """A node of the metadata store does not hold what it should; the message is one sentence."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(path, reason)
+        self.path = path
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"The node {self.path} of the metadata store cannot be read: {self.reason}."
+
+
+class TopicDocument(NamedTuple):
+    """`/brokers/topics/<topic>`: the topic's id, and which brokers hold each partition."""
+
+    topic_id: uuid.UUID
+    #: The index is the partition.
+    replicas: tuple[tuple[int, ...], ...]
+
+
+class PartitionState(NamedTuple):
+    """`/brokers/topics/<topic>/partitions/<n>/state`: who leads, and who is in sync."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    controller_epoch: int
+
+
+class ProducerIdBlock(NamedTuple):
+    """`/latest_producer_id_block`: the last block given out, both ends included, and to whom."""
+
+    broker_id: int
+    first: int
+    last: int
+
+
+def encode_topic(document: TopicDocument) -> bytes:
+    partitions = {str(index): list(each) for index, each in enumerate(document.replicas)}
+    return encode(
+        {
+            "version": 3,
+            "topic_id": topic_id_to_text(document.topic_id),
+            "partitions": partitions,
+            "adding_replicas": {},
+            "removing_replicas": {},
+        }
+    )
+
+
+def decode_topic(path: str, data: bytes) -> TopicDocument:
+    try:
+        document = json.loads(data)
+        partitions = document["partitions"]
+        # The numbers must be 0, 1, 2, ..., whatever the order in which they are written.
+        replicas = tuple(tuple(partitions[str(index)]) for index in range(len(partitions)))
+        _check_integers(chain.from_iterable(replicas))
+        return TopicDocument(topic_id_from_text(document["topic_id"]), replicas)
+    except (ValueError, KeyError, TypeError) as error:
+        raise _corrupt(path, error) from error
+
+
+def encode_partition_state(state: PartitionState) -> bytes:
+    return encode(
+        {
+            "controller_epoch": state.controller_epoch,
+            "leader": state.leader,
+            "version": 1,
+            "leader_epoch": state.leader_epoch,
+            "isr": list(state.isr),
+        }
+    )
+
+
+def decode_partition_state(path: str, data: bytes) -> PartitionState:
+    try:
+        document = json.loads(data)
+        isr = tuple(document["isr"])
+        state = PartitionState(
+            document["leader"], document["leader_epoch"], isr, document["controller_epoch"]
+        )
+        _check_integers((state.leader, state.leader_epoch, state.controller_epoch, *isr))
+        return state
+    except (ValueError, KeyError, TypeError) as error:
+        raise _corrupt(path, error) from error
+
+
+def encode_configs(configs: Mapping[str, str]) -> bytes:
+    return encode({"version": 1, "config": dict(sorted(configs.items()))})
+
+
+def decode_configs(path: str, data: bytes) -> dict[str, str]:
+    try:
+        configs = json.loads(data)["config"]
+        if not all(isinstance(value, str) for value in configs.values()):
+            raise ValueError("a value is not text")
+        return dict(configs)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _corrupt(path, error) from error
+
+
+def encode_producer_id_block(block: ProducerIdBlock) -> bytes:
+    return encode(
+        {
+            "version": 1,
+            "broker": block.broker_id,
+            "block_start": str(block.first),
+            "block_end": str(block.last),
+        }
+    )
+
+
+def decode_producer_id_block(path: str, data: bytes) -> ProducerIdBlock:
+    try:
+        document = json.loads(data)
+        first, last = int(document["block_start"]), int(document["block_end"])
+        return ProducerIdBlock(int(document["broker"]), first, last)
+    except (ValueError, KeyError, TypeError) as error:
+        raise _corrupt(path, error) from error
+
+
+def encode_cluster_id(cluster_id: str) -> bytes:
+    return encode({"version": "1", "id": cluster_id})
+
+
+def decode_cluster_id(path: str, data: bytes) -> str:
+    try:
+        return str(json.loads(data)["id"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise _corrupt(path, error) from error
+
+
+def encode_controller(broker_id: int, now_ms: int) -> bytes:
+    return encode({"version": 1, "brokerid": broker_id, "timestamp": str(now_ms)})
+
+
+def decode_controller(path: str, data: bytes) -> int:
+    """The id of the broker that is the controller."""
+    try:
+        return int(json.loads(data)["brokerid"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise _corrupt(path, error) from error
+
+
+def decode_integer(path: str, data: bytes) -> int:
+    """A node that is a number in plain digits."""
+    try:
+        return int(data)
+    except ValueError as error:
+        raise _corrupt(path, error) from error
+
+
+def encode(document: Mapping[str, Any]) -> bytes:
+    """JSON without spaces, as Kafka writes it."""
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def _check_integers(values: Iterable[object]) -> None:
+    if not set(map(type, values)) <= {int}:
+        raise ValueError("something stands where a number should")
+
+
+def _corrupt(path: str, error: Exception) -> CorruptNodeError:
+    reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+    return CorruptNodeError(path, reason.rstrip("."))

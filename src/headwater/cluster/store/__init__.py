@@ -1,0 +1,9 @@
+"""The metadata store: a small tree of nodes with ZooKeeper's semantics, which holds what a cluster
+agrees on.
+
+- `metadata_store` is the interface; everybody else in the broker sees only that.
+- `node_tree` with `tree_transaction` and `watches` is its state machine, without any input or
+  output.
+- `embedded_store` serves the tree in this process; `journal` says what it needs to make changes
+  durable, and `sqlite_journal` does so in one file.
+"""

@@ -1,0 +1,144 @@
+"""The tree of nodes itself: the state machine of a metadata store, without input or output.
+
+It is told everything, the time included, and does nothing by itself. `apply` carries out the
+operations of one transaction, all or none, and returns what came of them: the results for the
+caller, the rows for the journal, the events for the watches. The tree then holds the new state, but
+nobody may see it before the journal has committed it; if that fails, `undo` takes the newest
+transactions back, last one first.
+
+A node is an object that holds its children by name, so that a million nodes share the text of
+their common paths, and a path is found by walking down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from headwater.base.checks import check
+from headwater.cluster.store.errors import NoNodeError
+from headwater.cluster.store.journal import NodeRow
+from headwater.cluster.store.metadata_store import (
+    Delete,
+    Node,
+    Operation,
+    Result,
+    WatchEvent,
+)
+from headwater.cluster.store.node_paths import ROOT, split_path
+from headwater.cluster.store.tree_node import TreeNode
+from headwater.cluster.store.tree_transaction import TreeTransaction
+
+
+@dataclass(slots=True)
+class Applied:
+    """What one transaction did."""
+
+    transaction_id: int
+    results: list[Result] = field(default_factory=list)
+    changes: dict[str, NodeRow | None] = field(default_factory=dict)
+    events: list[WatchEvent] = field(default_factory=list)
+    transaction: TreeTransaction | None = None
+
+
+class NodeTree:
+    """All nodes, and which session the ephemeral ones belong to."""
+
+    def __init__(self, rows: Iterable[NodeRow] = (), transaction_id: int = 0) -> None:
+        self.transaction_id = transaction_id
+        self._root = TreeNode(b"", 0, 0, 0)
+        #: The paths that go with a session, in the order of their creation.
+        self._ephemerals: dict[int, dict[str, None]] = {}
+        self._load(rows)
+
+    def _load(self, rows: Iterable[NodeRow]) -> None:
+        nodes = {"": self._root}
+        # Equal data is kept once: the states of most partitions are the same bytes.
+        known_data: dict[bytes, bytes] = {}
+        for path, data, version, created_ms, modified_ms, creation_id, sequence in rows:
+            kept_data = known_data.setdefault(data, data)
+            node = TreeNode(kept_data, version, created_ms, modified_ms, creation_id)
+            node.sequence = sequence
+            if path == ROOT:
+                check(not self._root.children, "the row of the root must come first")
+                self._root = nodes[""] = node
+            else:
+                _hang(path, node, nodes)
+
+    def find(self, path: str) -> TreeNode | None:
+        """The node, if there is one; raises InvalidPathError."""
+        node: TreeNode | None = self._root
+        if path != ROOT:
+            for name in path[1:].split("/"):
+                if node is None or node.children is None:
+                    node = None
+                    break
+                node = node.children.get(name)
+        if node is None or path[0] != "/":
+            # No node was ever created under a path that is none, so this check can wait.
+            split_path(path)
+        return node
+
+    def get(self, path: str) -> Node:
+        node = self.exists(path)
+        if node is None:
+            raise NoNodeError(path)
+        return node
+
+    def exists(self, path: str) -> Node | None:
+        found = self.find(path)
+        return None if found is None else found.snapshot()
+
+    def children(self, path: str) -> list[str]:
+        found = self.find(path)
+        if found is None:
+            raise NoNodeError(path)
+        return sorted(found.children or ())
+
+    def apply(self, operations: Sequence[Operation], session_id: int, now_ms: int) -> Applied:
+        """Carry out a transaction; a StoreError out of it means that nothing has changed."""
+        transaction = TreeTransaction(self, session_id, self.transaction_id + 1, now_ms)
+        try:
+            results = [transaction.carry_out(operation) for operation in operations]
+        except BaseException:
+            transaction.undo()
+            raise
+        self.transaction_id += 1
+        return Applied(
+            self.transaction_id, results, transaction.rows(), transaction.events, transaction
+        )
+
+    def end_session(self, session_id: int, now_ms: int) -> Applied:
+        """Delete the ephemeral nodes of a session, the newest first."""
+        paths = list(self._ephemerals.get(session_id, ()))
+        return self.apply([Delete(path) for path in reversed(paths)], session_id, now_ms)
+
+    def undo(self, applied: Applied) -> None:
+        """Take back a transaction; it must be the newest that was not taken back."""
+        newest = applied.transaction_id == self.transaction_id
+        check(newest and applied.transaction is not None, "only the newest change can be undone")
+        if applied.transaction is not None:
+            applied.transaction.undo()
+        self.transaction_id -= 1
+
+    def ephemeral_created(self, session_id: int, path: str) -> None:
+        self._ephemerals.setdefault(session_id, {})[path] = None
+
+    def ephemeral_deleted(self, session_id: int, path: str) -> None:
+        paths = self._ephemerals[session_id]
+        del paths[path]
+        if not paths:
+            del self._ephemerals[session_id]
+
+
+def _hang(path: str, node: TreeNode, nodes: dict[str, TreeNode]) -> None:
+    """Put a loaded node below its parent, which may have to be made: see `journal`."""
+    parent_path, _, name = path.rpartition("/")
+    parent = nodes.get(parent_path)
+    if parent is None:
+        parent = TreeNode(b"", 0, node.created_ms, node.created_ms, node.creation_id)
+        parent.sequence = 1
+        _hang(parent_path, parent, nodes)
+    if parent.children is None:
+        parent.children = {}
+    parent.children[name] = nodes[path] = node
