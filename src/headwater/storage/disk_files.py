@@ -226,6 +226,10 @@ class DiskFiles:
         disk = os.statvfs(path)
         return disk.f_bavail * disk.f_frsize
 
+    def total_bytes(self, path: str) -> int:
+        disk = os.statvfs(path)
+        return disk.f_blocks * disk.f_frsize
+
     def lock(self, path: str) -> DiskLock:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:

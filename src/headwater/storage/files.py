@@ -134,6 +134,9 @@ class FileSystem(Protocol):
     def free_bytes(self, path: str) -> int:
         """Space left for new data on the disk that holds `path`."""
 
+    def total_bytes(self, path: str) -> int:
+        """The size of the disk that holds `path`."""
+
     def lock(self, path: str) -> Lock:
         """Lock exclusively, creating the file; BlockingIOError at once if another has it."""
 

@@ -66,8 +66,9 @@ _SEGMENTS = [
             lower=4, dynamic=_DYNAMIC, topic_name="segment.index.bytes"),
     Setting("log.index.interval.bytes", _INT, 4096, "An index has one entry for so many bytes.",
             lower=0, dynamic=_DYNAMIC, topic_name="index.interval.bytes"),
-    Setting("log.preallocate", _BOOLEAN, False, "Accepted without effect: files grow as they are "
-            "written.", dynamic=_DYNAMIC, topic_name="preallocate"),
+    Setting("log.preallocate", _BOOLEAN, False, "Whether a segment's file gets its full size when "
+            "it is created.", dynamic=_DYNAMIC, topic_name="preallocate",
+            without_effect="Files grow as they are written."),
 ]
 _MESSAGES = [
     Setting("message.max.bytes", _INT, (1 << 20) + 12, "The largest record batch that is taken, "

@@ -1,0 +1,44 @@
+"""Topics that come into being because a client asks for them (`auto.create.topics.enable`).
+
+Kafka answers such a request at once, without the topic, and has the client ask again. Here the
+answer waits until the topic is there, which takes milliseconds, so that a first produce does not
+begin with a retry; if it should take long, the client is told to come again. Internal topics belong
+to the coordinators, who know what settings they need: they are not made for whoever asks.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.broker.context import BrokerContext
+from headwater.broker.time_limit import within
+from headwater.cluster.image import is_internal
+from headwater.cluster.new_topic import NewTopic
+
+#: Clients give up on a metadata request after 30 seconds or more.
+_WAIT_MS_MAX: Final = 5_000
+
+#: What means that it is on its way: somebody else was quicker, or it takes long.
+_UNDER_WAY: Final = (ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.REQUEST_TIMED_OUT)
+
+
+async def create_missing(names: Sequence[str], broker: BrokerContext) -> dict[str, ErrorCode]:
+    """Create topics with the broker's defaults; by name, why one cannot be used yet."""
+    if not broker.settings.boolean("auto.create.topics.enable"):
+        return {}
+    wanted = [NewTopic(name) for name in names if not is_internal(name)]
+    if not wanted:
+        return {}
+    try:
+        outcomes = await within(_WAIT_MS_MAX, broker.controller.create_topics(wanted))
+    except KafkaError as error:
+        return {topic.name: _told(error) for topic in wanted}
+    return {
+        name: _told(outcome)
+        for name, outcome in outcomes.items()
+        if isinstance(outcome, KafkaError)
+    }
+
+
+def _told(error: KafkaError) -> ErrorCode:
+    return ErrorCode.LEADER_NOT_AVAILABLE if error.code in _UNDER_WAY else error.code

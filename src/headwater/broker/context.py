@@ -1,0 +1,97 @@
+"""What handlers see of the broker, and of the request they answer."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headwater.base.clocks import Clock
+from headwater.base.errors import ErrorCode
+from headwater.base.loop_timer import LoopTimer
+from headwater.broker.api_handler import ApiTable
+from headwater.broker.metrics.broker_metrics import BrokerMetrics
+from headwater.broker.settings.broker_settings import BrokerSettings
+from headwater.cluster.controller import Controller
+from headwater.cluster.image import ClusterImage
+from headwater.net.connection import Connection
+from headwater.replication.parked_requests import ParkedRequests
+from headwater.replication.partitions import Partitions
+from headwater.storage.directories.log_directories import LogDirectories
+from headwater.storage.flush import RunInThread
+from headwater.wire.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from headwater.broker.fetch_sessions import FetchSessions
+    from headwater.broker.producer_ids import ProducerIds
+
+
+@dataclass(slots=True)
+class BrokerContext:
+    """The parts of one running broker, put together by `server`."""
+
+    node_id: int
+    cluster_id: str
+    settings: BrokerSettings
+    controller: Controller
+    partitions: Partitions
+    parked: ParkedRequests
+    directories: LogDirectories
+    fetch_sessions: FetchSessions
+    producer_ids: ProducerIds
+    metrics: BrokerMetrics
+    timer: LoopTimer
+    clock: Clock
+    random: random.Random
+    run_in_thread: RunInThread
+    #: The event loop's clock, in seconds; requests are timed with it.
+    loop_time: Callable[[], float]
+    api_table: ApiTable
+
+    @property
+    def image(self) -> ClusterImage:
+        """The cluster as this broker knows it now."""
+        return self.controller.image
+
+
+class RequestContext:
+    """One request: who asks, in which version, and the broker that answers."""
+
+    __slots__ = (
+        "api_key",
+        "api_version",
+        "broker",
+        "client_id",
+        "connection",
+        "correlation_id",
+        "received_s",
+    )
+
+    def __init__(
+        self,
+        broker: BrokerContext,
+        *,
+        api_key: ApiKey,
+        api_version: int,
+        client_id: str | None,
+        correlation_id: int,
+        connection: Connection,
+        received_s: float,
+    ) -> None:
+        self.broker = broker
+        self.api_key = api_key
+        self.api_version = api_version
+        self.client_id = client_id
+        self.correlation_id = correlation_id
+        self.connection = connection
+        self.received_s = received_s
+
+    def record_answer(self) -> None:
+        """The answer is given: metrics take note of how long it took."""
+        broker = self.broker
+        broker.metrics.record_request(self.api_key, broker.loop_time() - self.received_s)
+
+    def record_error(self, code: ErrorCode) -> None:
+        """A part of the answer is an error."""
+        self.broker.metrics.record_error(self.api_key, code)

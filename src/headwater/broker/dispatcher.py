@@ -1,0 +1,152 @@
+"""From a frame to the handler of its API, and from what comes of that to an answer.
+
+Handlers of requests start in the order in which the requests came. The hot ones run here and now;
+each of the others gets a task.
+
+What a peer can do wrong ends here. A header that cannot be read, an API or a version that is not
+served, a body that is not what the header says: the connection is closed with one line in the log,
+as Kafka does, since nothing behind it can be trusted. ApiVersions alone is answered in any version.
+What a handler refuses is the answer's error code. If a handler fails in a way that nobody foresaw,
+the client hears UNKNOWN_SERVER_ERROR, the log has the traceback, and the broker goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.broker.api_handler import ApiHandler, ExchangeHandler
+from headwater.broker.context import BrokerContext, RequestContext
+from headwater.broker.handlers.api_versions import unsupported_version_response
+from headwater.net.exchange import Exchange
+from headwater.wire.api_keys import ApiKey, request_class, response_class
+from headwater.wire.codec import MalformedMessageError, decode
+from headwater.wire.frames import RequestHeader, encode_response, read_request_header
+from headwater.wire.schema import Message
+
+_logger = logging.getLogger(__name__)
+
+
+class Dispatcher:
+    """The request handler of all of a broker's connections."""
+
+    def __init__(self, broker: BrokerContext, loop: asyncio.AbstractEventLoop) -> None:
+        self._broker = broker
+        self._loop = loop
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __call__(self, exchange: Exchange) -> None:
+        try:
+            header = read_request_header(exchange.frame)
+        except MalformedMessageError as error:
+            exchange.disconnect(str(error))
+            return
+        handler = self._broker.api_table.get(header.api_key)  # type: ignore[call-overload]
+        if handler is None:
+            exchange.disconnect(f"there is no API with key {header.api_key} here")
+            return
+        if header.api_version not in handler.versions:
+            self._refuse_version(exchange, header)
+            return
+        context = RequestContext(
+            self._broker,
+            api_key=handler.api_key,
+            api_version=header.api_version,
+            client_id=header.client_id,
+            correlation_id=header.correlation_id,
+            connection=exchange.connection,
+            received_s=exchange.received_s,
+        )
+        if isinstance(handler, ExchangeHandler):
+            self._handle_exchange(handler, exchange, header, context)
+        else:
+            self._handle(handler, exchange, header, context)
+
+    async def finish(self) -> None:
+        """Wait until all requests that have a task are answered."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _refuse_version(self, exchange: Exchange, header: RequestHeader) -> None:
+        if header.api_key == ApiKey.API_VERSIONS:
+            response = unsupported_version_response()
+            exchange.answer(
+                encode_response(ApiKey.API_VERSIONS, 0, header.correlation_id, response)
+            )
+            return
+        exchange.disconnect(
+            f"{ApiKey(header.api_key).name} is not served in version {header.api_version}"
+        )
+
+    def _handle_exchange(
+        self,
+        handler: ExchangeHandler,
+        exchange: Exchange,
+        header: RequestHeader,
+        context: RequestContext,
+    ) -> None:
+        try:
+            handler.handle(exchange, header, context)
+        except MalformedMessageError as error:
+            exchange.disconnect(f"a {handler.api_key.name} request cannot be read: {error}")
+        except Exception:
+            _logger.exception("%s failed", handler.api_key.name)
+            context.record_error(ErrorCode.UNKNOWN_SERVER_ERROR)
+            if not exchange.is_completed:
+                exchange.disconnect(f"the broker failed to handle {handler.api_key.name}")
+
+    def _handle(
+        self,
+        handler: ApiHandler,
+        exchange: Exchange,
+        header: RequestHeader,
+        context: RequestContext,
+    ) -> None:
+        try:
+            request, _ = decode(
+                request_class(handler.api_key),
+                exchange.frame,
+                header.api_version,
+                header.body_position,
+            )
+        except MalformedMessageError as error:
+            exchange.disconnect(f"a {handler.api_key.name} request cannot be read: {error}")
+            return
+        task = self._loop.create_task(self._answer(handler, request, exchange, context))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _answer(
+        self, handler: ApiHandler, request: Message, exchange: Exchange, context: RequestContext
+    ) -> None:
+        try:
+            response = await handler.handle(request, context)
+            parts = encode_response(
+                handler.api_key, context.api_version, context.correlation_id, response
+            )
+        except KafkaError as error:
+            self._answer_error(exchange, context, error.code, str(error))
+        except Exception:
+            _logger.exception("%s failed", handler.api_key.name)
+            self._answer_error(
+                exchange, context, ErrorCode.UNKNOWN_SERVER_ERROR, "the broker failed"
+            )
+        else:
+            exchange.answer(parts)
+            context.record_answer()
+
+    def _answer_error(
+        self, exchange: Exchange, context: RequestContext, code: ErrorCode, reason: str
+    ) -> None:
+        """An answer that is nothing but an error, where the API has a place for it."""
+        context.record_error(code)
+        response = response_class(context.api_key)()
+        if not any(field.name == "error_code" for field in response.FIELDS):
+            exchange.disconnect(f"{context.api_key.name} cannot be answered: {reason}")
+            return
+        response.error_code = code  # type: ignore[attr-defined]
+        exchange.answer(
+            encode_response(context.api_key, context.api_version, context.correlation_id, response)
+        )
+        context.record_answer()

@@ -1,0 +1,127 @@
+"""The sessions of all readers, as many as `max.incremental.fetch.session.cache.slots` allows.
+
+When the cache is full a new session takes the place of one that has not been used for two minutes,
+or, after the same time, of one with fewer partitions: that saves more. A broker's session never
+makes room for a consumer's. A reader that gets no session is served all the same; it goes on naming
+all of its partitions.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.broker.fetch_session import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    FetchSession,
+    SessionKey,
+)
+from headwater.replication.fetch import FetchTarget
+
+EVICTION_MS = 120_000
+_SESSION_ID_MAX = 2**31 - 1
+
+
+class FetchSessions:
+    def __init__(self, slots: Callable[[], int], random_source: random.Random) -> None:
+        self._slots = slots
+        self._random = random_source
+        #: In order of use, the one that was not used for longest first.
+        self._sessions: dict[int, FetchSession] = {}
+        self.evicted_count = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def partition_count(self) -> int:
+        return sum(map(len, self._sessions.values()))
+
+    def continue_session(
+        self,
+        session_id: int,
+        epoch: int,
+        targets: Sequence[FetchTarget],
+        forgotten: Sequence[SessionKey],
+        *,
+        by_id: bool,
+        now_ms: int,
+    ) -> FetchSession:
+        """The session of an incremental request, brought up to date with it."""
+        session = self._sessions.get(session_id)
+        if session is None:
+            raise KafkaError(
+                ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"There is no fetch session {session_id}."
+            )
+        if session.by_id != by_id:
+            raise KafkaError(
+                ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+                "The session names its topics in another way than the request.",
+            )
+        session.check_epoch(epoch)
+        session.update(targets, forgotten)
+        session.advance(now_ms)
+        self._sessions[session_id] = self._sessions.pop(session_id)
+        return session
+
+    def start_session(
+        self,
+        targets: Sequence[FetchTarget],
+        *,
+        by_id: bool,
+        is_privileged: bool,
+        now_ms: int,
+    ) -> FetchSession | None:
+        """A new session for a full request, if there is room for it and something to remember."""
+        if not targets or not self._make_room(len(targets), is_privileged, now_ms):
+            return None
+        session_id = self._new_id()
+        session = FetchSession(
+            session_id, targets, by_id=by_id, is_privileged=is_privileged, now_ms=now_ms
+        )
+        self._sessions[session_id] = session
+        return session
+
+    def close_session(self, session_id: int) -> None:
+        """The reader is done with it."""
+        self._sessions.pop(session_id, None)
+
+    def _new_id(self) -> int:
+        while True:
+            session_id = self._random.randint(1, _SESSION_ID_MAX)
+            if session_id not in self._sessions:
+                return session_id
+
+    def _make_room(self, size: int, is_privileged: bool, now_ms: int) -> bool:
+        slots = self._slots()
+        if len(self._sessions) < slots:
+            return True
+        if not self._sessions:
+            return False
+        oldest = next(iter(self._sessions.values()))
+        if now_ms - oldest.used_ms > EVICTION_MS:
+            self._evict(oldest)
+            return True
+        candidates = [
+            session
+            for session in self._sessions.values()
+            if is_privileged or not session.is_privileged
+        ]
+        smallest = min(candidates, key=lambda each: (each.is_privileged, len(each)), default=None)
+        if smallest is None or now_ms - smallest.created_ms <= EVICTION_MS:
+            return False
+        if len(smallest) < size or (is_privileged and not smallest.is_privileged):
+            self._evict(smallest)
+            return True
+        return False
+
+    def _evict(self, session: FetchSession) -> None:
+        del self._sessions[session.session_id]
+        self.evicted_count += 1
+
+
+def is_incremental(epoch: int) -> bool:
+    """Whether a request goes on with a session; the others name all that they want."""
+    return epoch not in (INITIAL_EPOCH, FINAL_EPOCH)

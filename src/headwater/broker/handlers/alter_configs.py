@@ -1,0 +1,47 @@
+"""AlterConfigs (API 33), versions 0 to 2: replace all settings of a topic or a broker.
+
+- v0, v1: resources with the settings that they shall have; what is not named is removed.
+- v2: flexible.
+
+Clients of today use IncrementalAlterConfigs instead. Levels of loggers cannot be changed so.
+"""
+
+from headwater.broker.api_handler import ApiHandler
+from headwater.broker.config_alteration import ResourceChange, alter_configs
+from headwater.broker.context import RequestContext
+from headwater.broker.settings.config_changes import ConfigOperation, Operation
+from headwater.wire.api_keys import ApiKey
+from headwater.wire.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+
+
+async def handle(request: AlterConfigsRequest, context: RequestContext) -> AlterConfigsResponse:
+    changes = [
+        ResourceChange(
+            resource.resource_type,
+            resource.resource_name,
+            [ConfigOperation(each.name, Operation.SET, each.value) for each in resource.configs],
+            replaces=True,
+        )
+        for resource in request.resources
+    ]
+    outcomes = await alter_configs(context.broker, changes, validate_only=request.validate_only)
+    for error in filter(None, outcomes):
+        context.record_error(error.code)
+    return AlterConfigsResponse(
+        responses=[
+            AlterConfigsResourceResponse(
+                error_code=error.code if error else 0,
+                error_message=str(error) if error else None,
+                resource_type=change.resource_type,
+                resource_name=change.name,
+            )
+            for change, error in zip(changes, outcomes, strict=True)
+        ]
+    )
+
+
+API = ApiHandler(ApiKey.ALTER_CONFIGS, handle)

@@ -1,0 +1,62 @@
+"""AlterReplicaLogDirs (API 34), versions 1 to 2: move logs between a broker's directories.
+
+- v1: directories, each with the partitions that shall be in it.
+- v2: flexible.
+
+The answer means that a move has begun, or that there is nothing to move; it goes on in the
+background, and DescribeLogDirs shows how far it is. A partition of another broker is answered with
+REPLICA_NOT_AVAILABLE.
+"""
+
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.ids import TopicPartition
+from headwater.broker.api_handler import ApiHandler
+from headwater.broker.context import BrokerContext, RequestContext
+from headwater.wire.api_keys import ApiKey
+from headwater.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+
+
+async def handle(
+    request: AlterReplicaLogDirsRequest, context: RequestContext
+) -> AlterReplicaLogDirsResponse:
+    results: dict[str, AlterReplicaLogDirTopicResult] = {}
+    for directory in request.dirs:
+        for topic in directory.topics:
+            result = results.setdefault(
+                topic.name, AlterReplicaLogDirTopicResult(topic_name=topic.name)
+            )
+            for number in topic.partitions:
+                code = _move(context, TopicPartition(topic.name, number), directory.path)
+                result.partitions.append(
+                    AlterReplicaLogDirPartitionResult(partition_index=number, error_code=code)
+                )
+    return AlterReplicaLogDirsResponse(results=list(results.values()))
+
+
+def _move(context: RequestContext, partition: TopicPartition, path: str) -> ErrorCode:
+    broker = context.broker
+    try:
+        broker.directories.directory_at(path)
+        _check_is_here(broker, partition)
+        broker.directories.moves.start(partition, path, broker.clock.wall_ms())
+    except KafkaError as error:
+        context.record_error(error.code)
+        return error.code
+    return ErrorCode.NONE
+
+
+def _check_is_here(broker: BrokerContext, partition: TopicPartition) -> None:
+    try:
+        broker.partitions.get(*partition)
+    except KafkaError as error:
+        if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            raise KafkaError(ErrorCode.REPLICA_NOT_AVAILABLE, str(error)) from None
+        raise
+
+
+API = ApiHandler(ApiKey.ALTER_REPLICA_LOG_DIRS, handle)

@@ -1,0 +1,89 @@
+"""ApiVersions (key 18): which APIs this broker serves, in which versions.
+
+Versions served: 0 to 4.
+
+    v3   flexible; the client names its software; features of the cluster in tagged fields
+    v4   features may start at version 0
+
+All comes from the API table, but for two quirks that real clients need. Produce is shown from
+version 0 although 0 to 2 are refused: librdkafka takes a broker without them for one that cannot
+read gzip and snappy. And the finalized features are those of a Kafka whose clients may use
+transactions without AddPartitionsToTxn and the new group protocol, because a client that sees the
+versions of these APIs without the features misbehaves.
+
+A version that is too new is answered in version 0, with an error and the versions served, so that
+the client can ask again; so a client may always begin with this request.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from headwater.base.errors import ErrorCode
+from headwater.broker.api_handler import ApiHandler, ExchangeHandler
+from headwater.wire.api_keys import ApiKey
+from headwater.wire.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+
+if TYPE_CHECKING:
+    from headwater.broker.context import RequestContext
+
+_PRODUCE_LOWEST_SHOWN: Final = 0
+_FEATURES: Final = {"group.version": (0, 1), "transaction.version": (0, 2)}
+_FEATURES_EPOCH: Final = 1
+#: The same that Kafka accepts as the name and version of a client's software.
+_SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+def served_versions(handlers: Iterable[ApiHandler | ExchangeHandler]) -> list[ApiVersion]:
+    """What the table serves, as clients are told."""
+    return [
+        ApiVersion(
+            api_key=handler.api_key,
+            min_version=(
+                _PRODUCE_LOWEST_SHOWN
+                if handler.api_key is ApiKey.PRODUCE
+                else handler.versions.lowest
+            ),
+            max_version=handler.versions.highest,
+        )
+        for handler in sorted(handlers, key=lambda each: each.api_key)
+    ]
+
+
+def unsupported_version_response() -> ApiVersionsResponse:
+    """For a client that asks in a version which this broker does not know; sent in version 0."""
+    return ApiVersionsResponse(
+        error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=served_versions([API])
+    )
+
+
+async def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
+    if context.api_version >= 3:
+        names = (request.client_software_name, request.client_software_version)
+        if not all(_SOFTWARE_NAME.fullmatch(name) for name in names):
+            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        context.connection.state["client_software"] = names
+    return ApiVersionsResponse(
+        api_keys=served_versions(context.broker.api_table.values()),
+        supported_features=[
+            SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
+            for name, (lowest, highest) in _FEATURES.items()
+            if lowest > 0 or context.api_version >= 4
+        ],
+        finalized_features_epoch=_FEATURES_EPOCH,
+        finalized_features=[
+            FinalizedFeatureKey(name=name, max_version_level=highest, min_version_level=highest)
+            for name, (_, highest) in _FEATURES.items()
+        ],
+    )
+
+
+API = ApiHandler(ApiKey.API_VERSIONS, handle)

@@ -1,0 +1,60 @@
+"""CreatePartitions (API 37), versions 0 to 3: raise the number of a topic's partitions.
+
+- v0: the new total; where the added ones go, or null to leave that to the controller.
+- v2: flexible.
+- v3: THROTTLING_QUOTA_EXCEEDED may be answered; there are no such quotas here.
+
+The number cannot go down, and keys map to other partitions when it goes up. A topic that is named
+twice is refused once.
+"""
+
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.broker.api_handler import ApiHandler
+from headwater.broker.context import RequestContext
+from headwater.broker.time_limit import within
+from headwater.cluster.new_topic import NewPartitions
+from headwater.wire.api_keys import ApiKey
+from headwater.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+
+
+async def handle(
+    request: CreatePartitionsRequest, context: RequestContext
+) -> CreatePartitionsResponse:
+    wanted = [_new_partitions(topic) for topic in request.topics]
+    outcomes: dict[str, KafkaError | None]
+    try:
+        outcomes = await within(
+            request.timeout_ms,
+            context.broker.controller.create_partitions(
+                wanted, validate_only=request.validate_only
+            ),
+        )
+    except KafkaError as error:
+        outcomes = {topic.topic: error for topic in wanted}
+    return CreatePartitionsResponse(
+        results=[_result(name, error, context) for name, error in outcomes.items()]
+    )
+
+
+def _new_partitions(topic: CreatePartitionsTopic) -> NewPartitions:
+    if topic.assignments is None:
+        return NewPartitions(topic.name, topic.count)
+    replicas = [assignment.broker_ids for assignment in topic.assignments]
+    return NewPartitions(topic.name, topic.count, replicas)
+
+
+def _result(
+    name: str, error: KafkaError | None, context: RequestContext
+) -> CreatePartitionsTopicResult:
+    if error is None:
+        return CreatePartitionsTopicResult(name=name, error_code=ErrorCode.NONE)
+    context.record_error(error.code)
+    return CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=str(error))
+
+
+API = ApiHandler(ApiKey.CREATE_PARTITIONS, handle)

@@ -1,0 +1,91 @@
+"""CreateTopics (API 19), versions 2 to 7: create topics, or find out whether it could be done.
+
+- v2: names, numbers or a manual assignment, settings; validate only.
+- v4: -1 as number of partitions or replicas means the broker's default.
+- v5: flexible; the answer has the numbers and all settings of the new topic.
+- v7: topic ids in the answer.
+
+The rules are the controller's. Each topic has an outcome of its own; a name that comes twice is
+refused once, as in Kafka. When the request's time is over, topics that are still being made are
+answered with REQUEST_TIMED_OUT.
+"""
+
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.broker.api_handler import ApiHandler
+from headwater.broker.context import RequestContext
+from headwater.broker.settings.config_entries import topic_entries
+from headwater.broker.time_limit import within
+from headwater.cluster.new_topic import CreatedTopic, ManualAssignment, NewTopic
+from headwater.wire.api_keys import ApiKey
+from headwater.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+_SETTINGS_SINCE = 5
+
+
+async def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
+    wanted = [_new_topic(topic) for topic in request.topics]
+    outcomes: dict[str, CreatedTopic | KafkaError]
+    try:
+        outcomes = await within(
+            request.timeout_ms,
+            context.broker.controller.create_topics(wanted, validate_only=request.validate_only),
+        )
+    except KafkaError as error:
+        outcomes = {topic.name: error for topic in wanted}
+    return CreateTopicsResponse(
+        topics=[_result(name, outcome, context) for name, outcome in outcomes.items()]
+    )
+
+
+def _new_topic(topic: CreatableTopic) -> NewTopic:
+    return NewTopic(
+        topic.name,
+        topic.num_partitions,
+        topic.replication_factor,
+        [
+            ManualAssignment(assignment.partition_index, tuple(assignment.broker_ids))
+            for assignment in topic.assignments
+        ],
+        {config.name: config.value for config in topic.configs},
+    )
+
+
+def _result(
+    name: str, outcome: CreatedTopic | KafkaError, context: RequestContext
+) -> CreatableTopicResult:
+    if isinstance(outcome, KafkaError):
+        context.record_error(outcome.code)
+        return CreatableTopicResult(
+            name=name, error_code=outcome.code, error_message=str(outcome), configs=[]
+        )
+    return CreatableTopicResult(
+        name=name,
+        topic_id=outcome.topic_id,
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        num_partitions=outcome.partition_count,
+        replication_factor=outcome.replication_factor,
+        configs=_settings(outcome, context) if context.api_version >= _SETTINGS_SINCE else [],
+    )
+
+
+def _settings(topic: CreatedTopic, context: RequestContext) -> list[CreatableTopicConfigs]:
+    return [
+        CreatableTopicConfigs(
+            name=entry.name,
+            value=entry.value,
+            read_only=entry.is_read_only,
+            config_source=entry.source,
+            is_sensitive=entry.is_sensitive,
+        )
+        for entry in topic_entries(context.broker.settings, topic.configs)
+    ]
+
+
+API = ApiHandler(ApiKey.CREATE_TOPICS, handle)

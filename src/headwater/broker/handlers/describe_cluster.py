@@ -1,0 +1,63 @@
+"""DescribeCluster (API 60), versions 0 to 2: the brokers and the id of the cluster.
+
+- v0: brokers, cluster id, controller, and the operations that the client may do if it asks.
+- v1: endpoint type: brokers (1) or controllers (2). This is a broker's endpoint.
+- v2: brokers that are registered but fenced, on request; there are none here.
+"""
+
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.broker.advertised_addresses import client_side
+from headwater.broker.api_handler import ApiHandler
+from headwater.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
+from headwater.broker.context import RequestContext
+from headwater.broker.partition_description import ReachableBrokers
+from headwater.wire.api_keys import ApiKey
+from headwater.wire.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+
+_BROKERS = 1
+_CONTROLLERS = 2
+
+
+async def handle(
+    request: DescribeClusterRequest, context: RequestContext
+) -> DescribeClusterResponse:
+    try:
+        _check_endpoint_type(request.endpoint_type)
+    except KafkaError as error:
+        context.record_error(error.code)
+        return DescribeClusterResponse(error_code=error.code, error_message=str(error))
+    image = context.broker.image
+    reachable = ReachableBrokers(image, client_side(context))
+    asked = request.include_cluster_authorized_operations
+    return DescribeClusterResponse(
+        cluster_id=context.broker.cluster_id,
+        controller_id=image.controller_id,
+        brokers=[
+            DescribeClusterBroker(
+                broker_id=broker_id,
+                host=address.host,
+                port=address.port,
+                rack=image.brokers[broker_id].rack,
+            )
+            for broker_id, address in reachable.addresses.items()
+        ],
+        cluster_authorized_operations=CLUSTER_OPERATIONS if asked else NOT_ASKED,
+    )
+
+
+def _check_endpoint_type(endpoint_type: int) -> None:
+    if endpoint_type == _CONTROLLERS:
+        raise KafkaError(
+            ErrorCode.MISMATCHED_ENDPOINT_TYPE, "This is a broker's endpoint, not a controller's."
+        )
+    if endpoint_type != _BROKERS:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"There is no endpoint type {endpoint_type}."
+        )
+
+
+API = ApiHandler(ApiKey.DESCRIBE_CLUSTER, handle)

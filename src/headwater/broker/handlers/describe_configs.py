@@ -1,0 +1,124 @@
+"""DescribeConfigs (API 32), versions 1 to 4: the settings of topics, brokers and loggers.
+
+- v1: where a value comes from, and its synonyms on request.
+- v2: nothing new.
+- v3: the type of each setting, and what it means on request.
+- v4: flexible.
+
+A topic is named by its name, a broker by its number. The broker without a name stands for what was
+set for all brokers at run time. A resource type that has no settings here is an error of its own.
+"""
+
+from collections.abc import Collection, Iterator
+
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.broker.api_handler import ApiHandler
+from headwater.broker.config_alteration import (
+    ResourceType,
+    broker_resource,
+    check_own_id,
+    topic_resource,
+)
+from headwater.broker.context import BrokerContext, RequestContext
+from headwater.broker.settings.config_entries import (
+    ConfigEntry,
+    ConfigSource,
+    broker_default_entries,
+    broker_entries,
+    topic_entries,
+)
+from headwater.broker.settings.logger_levels import logger_levels
+from headwater.wire.api_keys import ApiKey
+from headwater.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+
+async def handle(
+    request: DescribeConfigsRequest, context: RequestContext
+) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(
+        results=[_describe(resource, request, context) for resource in request.resources]
+    )
+
+
+def _describe(
+    resource: DescribeConfigsResource, request: DescribeConfigsRequest, context: RequestContext
+) -> DescribeConfigsResult:
+    result = DescribeConfigsResult(
+        error_message=None,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
+    # An empty list of names asks for all of them, as null does.
+    names = frozenset(resource.configuration_keys or ()) or None
+    try:
+        result.configs = [
+            _result(entry, request)
+            for entry in _entries(context.broker, resource.resource_type, result, names)
+        ]
+    except KafkaError as error:
+        context.record_error(error.code)
+        result.error_code = error.code
+        result.error_message = str(error)
+    return result
+
+
+def _entries(
+    broker: BrokerContext,
+    resource_type: int,
+    result: DescribeConfigsResult,
+    names: Collection[str] | None,
+) -> Iterator[ConfigEntry]:
+    name = result.resource_name
+    if resource_type == ResourceType.TOPIC:
+        topic_resource(broker, name)
+        return topic_entries(broker.settings, broker.image.topic_configs(name), names)
+    if resource_type == ResourceType.BROKER:
+        is_own = bool(broker_resource(broker, name).name)
+        entries = broker_entries if is_own else broker_default_entries
+        return entries(broker.settings, names)
+    if resource_type == ResourceType.BROKER_LOGGER:
+        check_own_id(broker, name)
+        return _logger_entries(names)
+    raise KafkaError(
+        ErrorCode.INVALID_REQUEST, f"Resources of type {resource_type} have no settings here."
+    )
+
+
+def _logger_entries(names: Collection[str] | None) -> Iterator[ConfigEntry]:
+    for name, level in logger_levels(names):
+        yield ConfigEntry(
+            name,
+            level,
+            ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG,
+            is_read_only=False,
+            is_sensitive=False,
+            kind=0,
+            doc="",
+        )
+
+
+def _result(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    synonyms = entry.synonyms if request.include_synonyms else ()
+    return DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.is_read_only,
+        config_source=entry.source,
+        is_sensitive=entry.is_sensitive,
+        synonyms=[
+            DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
+            for synonym in synonyms
+        ],
+        config_type=entry.kind,
+        documentation=entry.doc if request.include_documentation else None,
+    )
+
+
+API = ApiHandler(ApiKey.DESCRIBE_CONFIGS, handle)

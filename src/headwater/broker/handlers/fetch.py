@@ -1,0 +1,269 @@
+"""Fetch (key 1): read record batches of partitions, waiting for them if need be.
+
+Versions served: 4 to 18.
+
+    v4   isolation level, aborted transactions
+    v5   log start offset
+    v7   incremental fetch sessions
+    v9   the reader's leader epoch is checked
+    v10  zstd
+    v12  flexible; the leader finds out where a reader's log parted from its own
+    v13  topics by id
+    v15  a broker tells its replica id and epoch in a tagged field
+    v16  the answer may name the new leaders' addresses
+    v17  the directory id of a broker's replica
+    v18  a broker tells the high watermark that it knows
+
+An answer holds regions of log files, not bytes: the connection sends them from the page cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.broker.api_handler import ExchangeHandler
+from headwater.broker.fetch_session import FINAL_EPOCH, INVALID_SESSION_ID, FetchSession
+from headwater.broker.fetch_sessions import is_incremental
+from headwater.replication.delayed_fetch import DelayedFetch
+from headwater.replication.fetch import (
+    Fetched,
+    FetchedPartition,
+    FetchLimits,
+    FetchTarget,
+    read_partitions,
+)
+from headwater.wire.api_keys import ApiKey
+from headwater.wire.codec import decode
+from headwater.wire.frames import RequestHeader, encode_response
+from headwater.wire.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    PartitionData,
+)
+
+if TYPE_CHECKING:
+    from headwater.broker.context import RequestContext
+    from headwater.net.exchange import Exchange
+
+_BY_ID_SINCE = 13
+_READ_COMMITTED = 1
+_LEADER_ERRORS = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+def handle(exchange: Exchange, header: RequestHeader, context: RequestContext) -> None:
+    request, _ = decode(FetchRequest, exchange.frame, header.api_version, header.body_position)
+    by_id = header.api_version >= _BY_ID_SINCE
+    targets = _targets(request)
+    try:
+        session = _session(request, targets, by_id=by_id, context=context)
+    except KafkaError as error:
+        context.record_error(error.code)
+        _send(exchange, header, FetchResponse(error_code=error.code))
+        context.record_answer()
+        return
+    incremental = is_incremental(request.session_epoch)
+    if session is not None and incremental:
+        targets = session.targets()
+    fetch = _Fetch(exchange, header, context, session, targets, is_incremental=incremental)
+    fetch.limits = FetchLimits(
+        max_bytes=min(request.max_bytes, context.broker.settings.integer("fetch.max.bytes")),
+        min_bytes=request.min_bytes,
+        max_wait_ms=request.max_wait_ms,
+        committed_only=request.isolation_level == _READ_COMMITTED,
+    )
+    fetch.start()
+
+
+def _targets(request: FetchRequest) -> list[FetchTarget]:
+    return [
+        FetchTarget(
+            topic.topic,
+            topic.topic_id,
+            partition.partition,
+            partition.fetch_offset,
+            partition.partition_max_bytes,
+            partition.current_leader_epoch,
+            partition.last_fetched_epoch,
+        )
+        for topic in request.topics
+        for partition in topic.partitions
+    ]
+
+
+def _session(
+    request: FetchRequest, targets: list[FetchTarget], *, by_id: bool, context: RequestContext
+) -> FetchSession | None:
+    """The session that a request goes on with or starts; None if it wants or gets none."""
+    sessions = context.broker.fetch_sessions
+    now_ms = int(context.received_s * 1000)
+    if is_incremental(request.session_epoch):
+        forgotten = [
+            (topic.topic_id if by_id else topic.topic, partition)
+            for topic in request.forgotten_topics_data
+            for partition in topic.partitions
+        ]
+        return sessions.continue_session(
+            request.session_id,
+            request.session_epoch,
+            targets,
+            forgotten,
+            by_id=by_id,
+            now_ms=now_ms,
+        )
+    if request.session_id != INVALID_SESSION_ID:
+        sessions.close_session(request.session_id)
+    if request.session_epoch == FINAL_EPOCH:
+        return None
+    is_broker = request.replica_id >= 0 or request.replica_state.replica_id >= 0
+    return sessions.start_session(targets, by_id=by_id, is_privileged=is_broker, now_ms=now_ms)
+
+
+class _Fetch:
+    """One request, until it is answered."""
+
+    __slots__ = (
+        "_context",
+        "_exchange",
+        "_header",
+        "_is_incremental",
+        "_session",
+        "_targets",
+        "limits",
+    )
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        header: RequestHeader,
+        context: RequestContext,
+        session: FetchSession | None,
+        targets: list[FetchTarget],
+        *,
+        is_incremental: bool,
+    ) -> None:
+        self._exchange = exchange
+        self._header = header
+        self._context = context
+        self._session = session
+        self._targets = targets
+        self._is_incremental = is_incremental
+        self.limits = FetchLimits(0)
+
+    def start(self) -> None:
+        limits = self.limits
+        fetched = self._read()
+        if (
+            limits.max_wait_ms <= 0
+            or fetched.size_bytes >= limits.min_bytes
+            or fetched.is_urgent
+            or not self._targets
+        ):
+            self._answer(fetched)
+            return
+        operation = DelayedFetch(fetched.partitions, limits, self._answer_late)
+        self._context.broker.parked.fetch.park(operation, limits.max_wait_ms, operation.keys)
+
+        def abandon() -> None:
+            operation.cancel()
+            self._exchange.answer_nothing()
+
+        self._exchange.on_abandoned = abandon
+
+    def _read(self) -> Fetched:
+        return read_partitions(self._context.broker.partitions, self._targets, self.limits)
+
+    def _answer_late(self) -> None:
+        self._answer(self._read())
+
+    def _answer(self, fetched: Fetched) -> None:
+        session = self._session
+        shown: Iterable[FetchedPartition] = fetched.partitions
+        if session is not None:
+            news = session.take_note(fetched.partitions)
+            if self._is_incremental:
+                shown = news
+        response = FetchResponse(
+            session_id=INVALID_SESSION_ID if session is None else session.session_id,
+            responses=self._by_topic(shown),
+        )
+        _send(self._exchange, self._header, response)
+        self._context.record_answer()
+
+    def _by_topic(self, fetched: Iterable[FetchedPartition]) -> list[FetchableTopicResponse]:
+        return [
+            FetchableTopicResponse(
+                topic=topic,
+                topic_id=topic_id,
+                partitions=[self._partition_data(each) for each in some],
+            )
+            for (topic, topic_id), some in groupby(
+                fetched, lambda each: (each.target.topic, each.target.topic_id)
+            )
+        ]
+
+    def _partition_data(self, fetched: FetchedPartition) -> PartitionData:
+        index = fetched.target.partition
+        if fetched.error is not None:
+            return self._error_data(fetched, fetched.error)
+        partition, read = fetched.partition, fetched.read
+        if fetched.diverging is not None and partition is not None:
+            return PartitionData(
+                partition_index=index,
+                high_watermark=partition.high_watermark,
+                last_stable_offset=partition.last_stable_offset,
+                log_start_offset=partition.log_start_offset,
+                diverging_epoch=EpochEndOffset(
+                    epoch=fetched.diverging.epoch, end_offset=fetched.diverging.end_offset
+                ),
+                aborted_transactions=None,
+                records=b"",
+            )
+        if read is None or partition is None:
+            return PartitionData(partition_index=index, aborted_transactions=None, records=b"")
+        region = read.log_read.region
+        partition.bytes_out += read.log_read.size
+        aborted = None
+        if read.aborted is not None:
+            aborted = [
+                AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
+                for each in read.aborted
+            ]
+        return PartitionData(
+            partition_index=index,
+            high_watermark=read.high_watermark,
+            last_stable_offset=read.last_stable_offset,
+            log_start_offset=read.log_start_offset,
+            aborted_transactions=aborted,
+            records=b"" if region is None else region,
+        )
+
+    def _error_data(self, fetched: FetchedPartition, error: KafkaError) -> PartitionData:
+        self._context.record_error(error.code)
+        data = PartitionData(
+            partition_index=fetched.target.partition,
+            error_code=error.code,
+            high_watermark=-1,
+            aborted_transactions=None,
+            records=b"",
+        )
+        if error.code in _LEADER_ERRORS and fetched.partition is not None:
+            data.current_leader = LeaderIdAndEpoch(
+                leader_id=fetched.partition.leader, leader_epoch=fetched.partition.leader_epoch
+            )
+        return data
+
+
+def _send(exchange: Exchange, header: RequestHeader, response: FetchResponse) -> None:
+    exchange.answer(
+        encode_response(ApiKey.FETCH, header.api_version, header.correlation_id, response)
+    )
+
+
+API = ExchangeHandler(ApiKey.FETCH, handle)

@@ -1,0 +1,50 @@
+"""IncrementalAlterConfigs (API 44), versions 0 to 1: change some settings and leave the others.
+
+- v0: set (0) or delete (1) a setting, append to (2) or subtract from (3) a list; of topics,
+  brokers and loggers. Each resource is changed as a whole or not at all.
+- v1: flexible.
+"""
+
+from headwater.broker.api_handler import ApiHandler
+from headwater.broker.config_alteration import ResourceChange, alter_configs
+from headwater.broker.context import RequestContext
+from headwater.broker.settings.config_changes import ConfigOperation
+from headwater.wire.api_keys import ApiKey
+from headwater.wire.messages.incremental_alter_configs import (
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+
+async def handle(
+    request: IncrementalAlterConfigsRequest, context: RequestContext
+) -> IncrementalAlterConfigsResponse:
+    changes = [
+        ResourceChange(
+            resource.resource_type,
+            resource.resource_name,
+            [
+                ConfigOperation(each.name, each.config_operation, each.value)
+                for each in resource.configs
+            ],
+        )
+        for resource in request.resources
+    ]
+    outcomes = await alter_configs(context.broker, changes, validate_only=request.validate_only)
+    for error in filter(None, outcomes):
+        context.record_error(error.code)
+    return IncrementalAlterConfigsResponse(
+        responses=[
+            AlterConfigsResourceResponse(
+                error_code=error.code if error else 0,
+                error_message=str(error) if error else None,
+                resource_type=change.resource_type,
+                resource_name=change.name,
+            )
+            for change, error in zip(changes, outcomes, strict=True)
+        ]
+    )
+
+
+API = ApiHandler(ApiKey.INCREMENTAL_ALTER_CONFIGS, handle)

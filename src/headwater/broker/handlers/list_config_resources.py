@@ -1,0 +1,50 @@
+"""ListConfigResources (API 74), versions 0 to 1: what there is that has settings.
+
+- v0: subscriptions to client metrics, of which there are none here.
+- v1: any types of resources; none named means all. A type that does not exist is answered with
+  UNSUPPORTED_VERSION.
+"""
+
+from collections.abc import Iterator
+
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.broker.api_handler import ApiHandler
+from headwater.broker.config_alteration import ResourceType
+from headwater.broker.context import BrokerContext, RequestContext
+from headwater.wire.api_keys import ApiKey
+from headwater.wire.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+
+
+async def handle(
+    request: ListConfigResourcesRequest, context: RequestContext
+) -> ListConfigResourcesResponse:
+    if context.api_version == 0:
+        return ListConfigResourcesResponse()
+    known = frozenset(ResourceType)
+    asked = frozenset(request.resource_types) or known
+    if not asked <= known:
+        numbers = ", ".join(str(number) for number in sorted(asked - known))
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION, f"There are no resources of type {numbers}."
+        )
+    return ListConfigResourcesResponse(
+        config_resources=[
+            ConfigResource(resource_name=name, resource_type=resource_type)
+            for resource_type in sorted(asked)
+            for name in _names(context.broker, resource_type)
+        ]
+    )
+
+
+def _names(broker: BrokerContext, resource_type: int) -> Iterator[str]:
+    if resource_type == ResourceType.TOPIC:
+        yield from sorted(broker.image.topics)
+    elif resource_type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
+        yield from map(str, broker.image.brokers)
+
+
+API = ApiHandler(ApiKey.LIST_CONFIG_RESOURCES, handle)

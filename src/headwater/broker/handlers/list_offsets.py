@@ -1,0 +1,142 @@
+"""ListOffsets (API 2), versions 1 to 11: offsets by time, and the ends of partitions.
+
+- v1: one offset a partition, with its timestamp; -1 asks for the end, -2 for the start.
+- v2: isolation level: with read_committed the end is the last stable offset.
+- v4: leader epochs, the client's and that of the record.
+- v5: OFFSET_NOT_AVAILABLE while a new leader does not know its high watermark.
+- v6: flexible.
+- v7: -3 asks for the record with the largest timestamp.
+- v8: -4 asks for the start of what is on the broker's own disk: here the start.
+- v9: -5 asks for the end of what is in tiered storage: there is none, so -1 is answered.
+- v10: a time limit for reading from tiered storage, which is not needed here.
+- v11: -6 asks for the first record that is not in tiered storage yet: unknown, as for -5.
+"""
+
+from collections import Counter
+from typing import Final, NamedTuple
+
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.broker.api_handler import ApiHandler
+from headwater.broker.context import RequestContext
+from headwater.replication.partition import Partition
+from headwater.wire.api_keys import ApiKey
+from headwater.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+
+#: The version that brought each of the timestamps with a meaning of their own.
+_SINCE_VERSION: Final = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+
+_CONSUMER: Final = -1
+_READ_COMMITTED: Final = 1
+_ISOLATION_LEVELS: Final = (0, _READ_COMMITTED)
+
+
+class _Found(NamedTuple):
+    offset: int = -1
+    timestamp: int = -1
+    leader_epoch: int = -1
+
+
+async def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
+    occurrences = Counter(
+        (topic.name, partition.partition_index)
+        for topic in request.topics
+        for partition in topic.partitions
+    )
+    topics: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
+    for topic in request.topics:
+        # A partition that is named twice is answered once, as Kafka does.
+        answers = topics.setdefault(topic.name, {})
+        for asked in topic.partitions:
+            is_repeated = occurrences[topic.name, asked.partition_index] > 1
+            try:
+                _check(asked, request.isolation_level, context.api_version, is_repeated)
+                partition = context.broker.partitions.get(topic.name, asked.partition_index)
+                found = _find(partition, asked, request)
+                answers[asked.partition_index] = ListOffsetsPartitionResponse(
+                    partition_index=asked.partition_index,
+                    offset=found.offset,
+                    timestamp=found.timestamp,
+                    leader_epoch=found.leader_epoch,
+                )
+            except KafkaError as error:
+                context.record_error(error.code)
+                answers[asked.partition_index] = ListOffsetsPartitionResponse(
+                    partition_index=asked.partition_index, error_code=error.code
+                )
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(name=name, partitions=list(answers.values()))
+            for name, answers in topics.items()
+        ]
+    )
+
+
+def _check(
+    asked: ListOffsetsPartition, isolation_level: int, version: int, is_repeated: bool
+) -> None:
+    if is_repeated:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "The request names a partition twice.")
+    if isolation_level not in _ISOLATION_LEVELS:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "There is no such isolation level.")
+    since = _SINCE_VERSION.get(asked.timestamp) if asked.timestamp < 0 else 0
+    if since is None or version < since:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "The timestamp means nothing here.")
+
+
+def _find(partition: Partition, asked: ListOffsetsPartition, request: ListOffsetsRequest) -> _Found:
+    partition.check_leader(asked.current_leader_epoch)
+    match asked.timestamp:
+        case -1:
+            return _Found(_readable_end(partition, request), leader_epoch=partition.leader_epoch)
+        case -2 | -4:
+            return _start(partition)
+        case -5 | -6:
+            return _Found()
+    log = partition.log
+    if asked.timestamp == MAX_TIMESTAMP:
+        found = log.max_timestamp()
+    else:
+        found = log.offset_for_timestamp(asked.timestamp)
+    if found is None or found.offset >= _readable_end(partition, request):
+        return _Found()
+    epoch = log.leader_epochs.epoch_for_offset(found.offset)
+    return _Found(found.offset, found.timestamp, -1 if epoch is None else epoch)
+
+
+def _start(partition: Partition) -> _Found:
+    start = partition.log_start_offset
+    epochs = partition.log.leader_epochs
+    epoch = epochs.epoch_for_offset(start)
+    return _Found(start, leader_epoch=partition.leader_epoch if epoch is None else epoch)
+
+
+def _readable_end(partition: Partition, request: ListOffsetsRequest) -> int:
+    """Where a client of this kind stops reading; another broker reads to the very end."""
+    if request.replica_id != _CONSUMER:
+        return partition.log_end_offset
+    if request.isolation_level == _READ_COMMITTED:
+        return partition.last_stable_offset
+    return partition.high_watermark
+
+
+API = ApiHandler(ApiKey.LIST_OFFSETS, handle)

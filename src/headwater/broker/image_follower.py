@@ -1,0 +1,49 @@
+"""What the broker does when the cluster image changes.
+
+The order matters. Settings come first, so that the logs of a new topic are made with the topic's
+own. Then partitions are made, changed and deleted. Existing logs get their new settings last.
+"""
+
+from __future__ import annotations
+
+from headwater.broker.log_upkeep import LogUpkeep
+from headwater.broker.settings.broker_settings import BrokerSettings, apply_log_configs
+from headwater.cluster.image import ResourceKind
+from headwater.cluster.image_change import ImageChange
+from headwater.replication.partitions import Partitions
+from headwater.storage.directories.log_directories import LogDirectories
+
+
+class ImageFollower:
+    """A subscriber of the controller; a change is done when this has returned."""
+
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        partitions: Partitions,
+        directories: LogDirectories,
+        upkeep: LogUpkeep,
+    ) -> None:
+        self._settings = settings
+        self._partitions = partitions
+        self._directories = directories
+        self._upkeep = upkeep
+
+    async def __call__(self, change: ImageChange) -> None:
+        broker_settings = self._settings.take_image(change.image)
+        await self._partitions.apply(change)
+        self._upkeep.logs_removed(change.deleted_topics)
+        self._settings.forget_topics(topic.name for topic in change.deleted_topics)
+        if broker_settings:
+            apply_log_configs(self._settings, self._directories)
+            self._partitions.refresh_rules()
+            return
+        topics = {each.name for each in change.changed_configs if each.kind is ResourceKind.TOPIC}
+        if topics:
+            logs = [
+                partition.log
+                for topic in topics
+                for partition in self._partitions.of_topic(topic).values()
+            ]
+            apply_log_configs(self._settings, logs, topics)
+            self._partitions.refresh_rules(topics)

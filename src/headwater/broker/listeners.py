@@ -1,0 +1,93 @@
+"""The broker's listeners, and the gate in front of its dispatcher.
+
+Addresses are taken when the broker begins to start. Requests that come before it is ready wait at
+the gate, as many as a connection may have in flight, and go in when it opens, in their order.
+"""
+
+from __future__ import annotations
+
+from headwater.base.settings import SettingError
+from headwater.broker.advertised_addresses import check_advertised
+from headwater.broker.settings.broker_settings import BrokerSettings
+from headwater.broker.settings.connection_limits import make_connection_limits
+from headwater.net.exchange import Exchange, RequestHandler
+from headwater.net.listener import Endpoint, Listener, SocketOptions, parse_endpoints
+from headwater.net.page_cache import RunInThread
+
+
+class Listeners:
+    def __init__(self, settings: BrokerSettings) -> None:
+        self._settings = settings
+        self._listeners: list[Listener] = []
+        self._dispatch: RequestHandler | None = None
+        self._waiting: list[Exchange] = []
+        self.limits = make_connection_limits(settings)
+
+    @property
+    def endpoints(self) -> list[Endpoint]:
+        """Where connections are accepted, with the real ports."""
+        return [listener.endpoint for listener in self._listeners]
+
+    @property
+    def connection_count(self) -> int:
+        return self.limits.counters.open
+
+    async def start(self, run_in_thread: RunInThread) -> None:
+        """Take all addresses or none; OSError names the one that cannot be had."""
+        settings = self._settings
+        endpoints = _endpoints(settings)
+        check_advertised(settings.optional_text("advertised.listeners"), endpoints)
+        options = SocketOptions(
+            backlog=settings.integer("socket.listen.backlog.size"),
+            send_buffer_bytes=settings.integer("socket.send.buffer.bytes"),
+            receive_buffer_bytes=settings.integer("socket.receive.buffer.bytes"),
+        )
+        try:
+            for endpoint in endpoints:
+                self._listeners.append(
+                    await Listener.start(
+                        endpoint,
+                        self._receive,
+                        self.limits,
+                        options=options,
+                        run_in_thread=run_in_thread,
+                    )
+                )
+        except OSError:
+            await self.close(0)
+            raise
+
+    def open_gate(self, dispatch: RequestHandler) -> None:
+        """The broker is ready: hand over what waits, and everything from now on."""
+        self._dispatch = dispatch
+        waiting, self._waiting = self._waiting, []
+        for exchange in waiting:
+            dispatch(exchange)
+
+    def stop_accepting(self) -> None:
+        for listener in self._listeners:
+            listener.stop_accepting()
+
+    async def close(self, grace_s: float) -> None:
+        """Answer what has come, for at most that long, and close all connections."""
+        for exchange in self._waiting:
+            exchange.disconnect("the broker stops before it was ready")
+        self._waiting = []
+        for listener in self._listeners:
+            await listener.close(grace_s)
+        self._listeners = []
+
+    def _receive(self, exchange: Exchange) -> None:
+        if self._dispatch is None:
+            self._waiting.append(exchange)
+        else:
+            self._dispatch(exchange)
+
+
+def _endpoints(settings: BrokerSettings) -> list[Endpoint]:
+    controllers = (settings.optional_text("controller.listener.names") or "").upper().split(",")
+    try:
+        endpoints = parse_endpoints(settings.text("listeners"))
+    except ValueError as error:
+        raise SettingError(f"The setting listeners is wrong. {error}") from error
+    return [each for each in endpoints if each.listener_name not in controllers]

@@ -1,0 +1,329 @@
+"""The broker as a whole: its parts are made, started and stopped here, and nowhere else.
+
+Start: the listeners take their addresses first, so that an occupied port is told at once; requests
+that come before the broker is ready wait. Then come the metadata store, the log directories, the
+logs (which may mean recovery), the partitions, and the background tasks. Stop goes the other way:
+no more requests, answers to those under way, background tasks, logs, store; what is left behind is
+clean.
+
+What can keep a broker from starting is raised with one sentence: OSError for an address,
+`SettingError` for settings, `StartError` for directories and stores.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Callable
+
+from headwater.base.checks import InvariantViolation
+from headwater.base.errors import KafkaError
+from headwater.base.loop_timer import LoopTimer
+from headwater.base.settings import SettingError, SettingValues
+from headwater.broker.api_table import API_TABLE
+from headwater.broker.context import BrokerContext
+from headwater.broker.dispatcher import Dispatcher
+from headwater.broker.environment import BrokerEnvironment
+from headwater.broker.fetch_sessions import FetchSessions
+from headwater.broker.image_follower import ImageFollower
+from headwater.broker.listeners import Listeners
+from headwater.broker.log_upkeep import LogUpkeep
+from headwater.broker.metrics.broker_metrics import BrokerMetrics
+from headwater.broker.node_identity import find_node_id
+from headwater.broker.producer_ids import ProducerIds
+from headwater.broker.settings.broker_settings import BrokerSettings
+from headwater.broker.settings.config_changes import check_topic_configs
+from headwater.broker.topic_policy import SETTING as POLICY_SETTING
+from headwater.broker.topic_policy import load_topic_policy
+from headwater.broker.worker_pool import WorkerPool
+from headwater.cluster.cluster_identity import establish_cluster_id
+from headwater.cluster.controller import Controller
+from headwater.cluster.image import BrokerInfo, EndpointInfo
+from headwater.cluster.new_topic import ControllerOptions
+from headwater.cluster.node_documents import CorruptNodeError
+from headwater.cluster.store.embedded_store import EmbeddedStore
+from headwater.cluster.store.errors import StoreError
+from headwater.net.endpoint import join_address
+from headwater.replication.parked_requests import ParkedRequests
+from headwater.replication.partition import AcksAllFlush, PartitionRules
+from headwater.replication.partitions import Partitions
+from headwater.storage.directories.directory_ownership import LogDirectoryInUseError
+from headwater.storage.directories.log_directories import LogDirectories, NoLogDirectoryError
+from headwater.storage.directories.log_directory import LoadProgress
+from headwater.storage.directories.log_environment import LogEnvironment
+from headwater.storage.errors import CorruptFileError, InconsistentBrokerMetadataError
+from headwater.storage.flush import RunInThread
+from headwater.storage.log_settings import log_directory_paths
+
+_logger = logging.getLogger(__name__)
+
+#: A thread that computes may hold the interpreter for so long while the event loop waits for it.
+_SWITCH_INTERVAL_S = 0.0005
+_ANSWER_GRACE_S = 5.0
+
+#: What can be wrong with the place where a broker keeps its data.
+_DATA_FAULTS = (
+    CorruptFileError,
+    CorruptNodeError,
+    InconsistentBrokerMetadataError,
+    LogDirectoryInUseError,
+    NoLogDirectoryError,
+    StoreError,
+)
+
+OnProgress = Callable[[LoadProgress], None]
+
+
+class StartError(Exception):
+    """The broker cannot start; the message says why in one sentence."""
+
+
+class BrokerServer:
+    """One broker: `start`, then it serves until `stop`. Its owner is the event loop."""
+
+    def __init__(
+        self, settings: SettingValues, environment: BrokerEnvironment | None = None
+    ) -> None:
+        self.settings = BrokerSettings(settings)
+        self.listeners = Listeners(self.settings)
+        self._environment = environment or BrokerEnvironment()
+        self._request_pool = WorkerPool("io", self.settings.integer("num.io.threads"))
+        self._background_pool = WorkerPool(
+            "background", self.settings.integer("background.threads")
+        )
+        self._store: EmbeddedStore | None = None
+        self._directories: LogDirectories | None = None
+        self._upkeep: LogUpkeep | None = None
+        self._dispatcher: Dispatcher | None = None
+        self._context: BrokerContext | None = None
+
+    @property
+    def context(self) -> BrokerContext:
+        """The parts of the broker, once it has started."""
+        if self._context is None:
+            raise InvariantViolation("the broker has not started")
+        return self._context
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where it listens, as host:port with the real ports."""
+        return [address for _, address in self.addresses_by_name()]
+
+    def addresses_by_name(self) -> list[tuple[str, str]]:
+        """The same with the names of the listeners."""
+        return [
+            (each.listener_name, join_address(each.host, each.port))
+            for each in self.listeners.endpoints
+        ]
+
+    @property
+    def metrics_address(self) -> str | None:
+        """Where /metrics is served, if anywhere."""
+        return None
+
+    async def wait_failed(self) -> Exception:
+        """Return when the broker cannot go on, with the reason."""
+        if self._upkeep is None:
+            raise InvariantViolation("the broker has not started")
+        return await asyncio.shield(self._upkeep.failed)
+
+    # -- starting --------------------------------------------------------------------------------
+
+    async def start(self, on_progress: OnProgress | None = None) -> None:
+        """Return when the broker serves; nothing is left behind if it cannot."""
+        sys.setswitchinterval(_SWITCH_INTERVAL_S)
+        try:
+            await self.listeners.start(self._run_for_requests)
+            await self._start(on_progress)
+        except _DATA_FAULTS as error:
+            await self._abandon()
+            raise StartError(str(error)) from error
+        except BaseException:
+            await self._abandon()
+            raise
+
+    async def _start(self, on_progress: OnProgress | None) -> None:
+        environment, settings = self._environment, self.settings
+        loop = asyncio.get_running_loop()
+        paths = log_directory_paths(settings.values)
+        await self._make_first_directory(paths[0])
+        self._store = await environment.open_store(
+            paths[0], environment.clock, self._run_in_background
+        )
+        session = self._store.connect()
+        random = environment.random
+        cluster_id = await establish_cluster_id(session, None, random.uuid)
+        node_id = await find_node_id(settings, session, environment.files, paths)
+        settings.broker_id = node_id
+        directories = self._directories = LogDirectories.open(
+            paths, self._log_environment(), cluster_id=cluster_id, node_id=node_id
+        )
+        controller = Controller(
+            session,
+            self._broker_info(node_id),
+            self._controller_options(),
+            environment.clock,
+            random.child("controller"),
+        )
+        await controller.start(cluster_id)
+        settings.take_image(controller.image)
+        await directories.load_in_thread(
+            environment.clock.wall_ms(), self._run_in_background, on_progress
+        )
+        timer = LoopTimer(loop)
+        parked = ParkedRequests(timer)
+        partitions = Partitions(
+            directories,
+            node_id=node_id,
+            rules_of=self._rules_of,
+            events=parked,
+            clock=environment.clock,
+            run_in_thread=self._run_for_requests,
+        )
+        await partitions.load(controller.image)
+        upkeep = self._upkeep = LogUpkeep(
+            directories,
+            settings,
+            environment.clock,
+            self._run_in_background,
+            environment.run_compaction,
+        )
+        controller.subscribe(ImageFollower(settings, partitions, directories, upkeep))
+        await controller.finish_interrupted_deletions()
+        self._context = BrokerContext(
+            node_id=node_id,
+            cluster_id=cluster_id,
+            settings=settings,
+            controller=controller,
+            partitions=partitions,
+            parked=parked,
+            directories=directories,
+            fetch_sessions=FetchSessions(
+                lambda: settings.integer("max.incremental.fetch.session.cache.slots"),
+                random.child("fetch-sessions").generator,
+            ),
+            producer_ids=ProducerIds(controller.allocate_producer_ids),
+            metrics=BrokerMetrics(),
+            timer=timer,
+            clock=environment.clock,
+            random=random.child("handlers").generator,
+            run_in_thread=self._run_for_requests,
+            loop_time=loop.time,
+            api_table=API_TABLE,
+        )
+        self._follow_pool_sizes()
+        upkeep.start()
+        self._dispatcher = Dispatcher(self._context, loop)
+        self.listeners.open_gate(self._dispatcher)
+
+    async def _make_first_directory(self, path: str) -> None:
+        """The metadata store's file is there before the log directories are opened."""
+        try:
+            await self._run_in_background(lambda: self._environment.files.make_dir(path))
+        except OSError as error:
+            raise StartError(
+                f"The data directory {path} cannot be used: {error.strerror}."
+            ) from error
+
+    def _log_environment(self) -> LogEnvironment:
+        settings = self.settings
+        shared = LogEnvironment.from_settings(
+            settings.values,
+            self._environment.files,
+            self._environment.random.child("logs").generator,
+        )
+        return LogEnvironment(
+            shared.files,
+            shared.handles,
+            shared.random_source,
+            settings.topic_config,
+            shared.producer_id_expiration_ms,
+            shared.close_thread_count,
+        )
+
+    def _broker_info(self, node_id: int) -> BrokerInfo:
+        return BrokerInfo(
+            node_id,
+            tuple(EndpointInfo(*endpoint) for endpoint in self.listeners.endpoints),
+            self.settings.optional_text("broker.rack"),
+        )
+
+    def _controller_options(self) -> ControllerOptions:
+        settings = self.settings
+        texts = {name: settings.values.render(name) or "" for name in settings.values.sources}
+        return ControllerOptions(
+            default_partition_count=settings.integer("num.partitions"),
+            default_replication_factor=settings.integer("default.replication.factor"),
+            topic_deletion_enabled=settings.boolean("delete.topic.enable"),
+            validate_topic_configs=lambda configs: check_topic_configs(settings, configs),
+            create_topic_policy=load_topic_policy(settings.optional_text(POLICY_SETTING), texts),
+        )
+
+    def _rules_of(self, topic: str) -> PartitionRules:
+        return PartitionRules(
+            self.settings.topic_values(topic).integer("min.insync.replicas"),
+            AcksAllFlush(self.settings.text("acks.all.flush")),
+        )
+
+    # -- threads ---------------------------------------------------------------------------------
+
+    @property
+    def _run_for_requests(self) -> RunInThread:
+        return self._environment.run_in_thread or self._request_pool.run
+
+    @property
+    def _run_in_background(self) -> RunInThread:
+        return self._environment.run_in_thread or self._background_pool.run
+
+    def _follow_pool_sizes(self) -> None:
+        def follow(name: str, pool: WorkerPool) -> None:
+            self.settings.subscribe([name], lambda _: pool.resize(self.settings.integer(name)))
+
+        follow("num.io.threads", self._request_pool)
+        follow("background.threads", self._background_pool)
+
+    # -- stopping --------------------------------------------------------------------------------
+
+    async def stop(self) -> None:
+        """Answer what is under way, leave everything durable, and let go of it."""
+        context, upkeep, directories = self._context, self._upkeep, self._directories
+        self.listeners.stop_accepting()
+        if context is not None:
+            context.parked.fetch.complete_all()
+        if self._dispatcher is not None:
+            await self._dispatcher.finish()
+        await self.listeners.close(_ANSWER_GRACE_S)
+        if context is not None:
+            context.parked.complete_all()
+            await context.controller.close()
+            for partition in context.partitions:
+                await partition.close()
+            context.timer.close()
+        if upkeep is not None:
+            await upkeep.stop()
+        if directories is not None and context is not None:
+            epoch = context.controller.broker.broker_epoch
+            self._directories = None
+            await self._run_in_background(lambda: directories.shutdown(epoch))
+        await self._abandon()
+
+    async def _abandon(self) -> None:
+        """Let go of everything, in whatever state it is."""
+        await self.listeners.close(0)
+        if self._upkeep is not None:
+            await self._upkeep.stop()
+        if self._directories is not None:
+            for directory in self._directories.directories:
+                directory.ownership.release()
+        store, self._store = self._store, None
+        if store is not None:
+            try:
+                await store.close()
+            except (StoreError, KafkaError) as error:
+                _logger.error("the metadata store could not be closed: %s", error)
+        for pool in (self._request_pool, self._background_pool):
+            pool.close()
+
+
+__all__ = ["BrokerServer", "SettingError", "StartError"]

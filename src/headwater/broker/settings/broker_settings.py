@@ -1,0 +1,210 @@
+"""What holds for a broker and its topics right now.
+
+A broker's setting has one of four values, the first that exists: what was set for this broker while
+it runs, what was set for all brokers while they run, what it was started with, the row's default.
+The first two come out of the cluster image, so `take_image` is called with every new one. A topic's
+setting is the topic's own, or else inherited from the broker's of that moment.
+
+Who reads a setting when it is needed reads it live from here. Who has to act on a change, such as
+resizing a pool, subscribes. Values in the image were checked before they were written; one that is
+not valid all the same, because another release wrote it, is skipped with one line in the log.
+
+The broker's composition root owns the object; everyone else reads.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Protocol
+
+from headwater.base.settings import SettingError, SettingValue, SettingValues
+from headwater.broker.settings.identity_settings import broker_id_of
+from headwater.broker.settings.static_settings import static_of
+from headwater.broker.settings.tables import BROKER_SETTINGS, TOPIC_SETTINGS
+from headwater.storage.log_config import LogConfig
+from headwater.storage.log_settings import log_config_of
+from headwater.storage.partition_log import PartitionLog
+
+_logger = logging.getLogger(__name__)
+
+ChangeCallback = Callable[[frozenset[str]], None]
+
+
+class ConfigImage(Protocol):
+    """The part of the cluster image that holds settings which were changed at run time."""
+
+    def topic_configs(self, topic: str, /) -> Mapping[str, str]: ...
+
+    def broker_configs(self, broker_id: int | None, /) -> Mapping[str, str]: ...
+
+
+class _NothingChanged:
+    """The image before there is one."""
+
+    def topic_configs(self, topic: str, /) -> Mapping[str, str]:
+        return {}
+
+    def broker_configs(self, broker_id: int | None, /) -> Mapping[str, str]:
+        return {}
+
+
+class BrokerSettings:
+    """The values of all settings, read live. See the module's text."""
+
+    def __init__(self, static: SettingValues) -> None:
+        self.static = static
+        self.broker_id = broker_id_of(static)
+        self.image: ConfigImage = _NothingChanged()
+        self._broker_configs: Mapping[str, str] = {}
+        self._default_configs: Mapping[str, str] = {}
+        self._subscriptions: list[tuple[frozenset[str], ChangeCallback]] = []
+        self._set_values(static)
+        if self.broker_id >= 0:
+            self.identify(self.broker_id)
+
+    @classmethod
+    def from_texts(cls, texts: Mapping[str, str], source: str = "") -> "BrokerSettings":
+        """Settings from names and texts; raises `SettingError`."""
+        return cls(static_of(texts, source))
+
+    def identify(self, broker_id: int) -> None:
+        """Tell the broker's id, where it was made up; it is then seen under both of its names."""
+        self.broker_id = broker_id
+        names = {"broker.id": str(broker_id), "node.id": str(broker_id)}
+        self.static = self.static.with_overrides(names, "the broker's identity")
+        self._set_values(self.values_with(self._broker_configs, self._default_configs))
+
+    def take_image(self, image: ConfigImage) -> frozenset[str]:
+        """Follow the image; the names of the broker's settings that have another value now."""
+        self.image = image
+        per_broker = image.broker_configs(self.broker_id)
+        cluster_wide = image.broker_configs(None)
+        if per_broker == self._broker_configs and cluster_wide == self._default_configs:
+            return frozenset()
+        self._broker_configs, self._default_configs = dict(per_broker), dict(cluster_wide)
+        before = self.values
+        self._set_values(self.values_with(per_broker, cluster_wide))
+        changed = frozenset(
+            row.name
+            for row in BROKER_SETTINGS
+            if self.values.value(row.name) != before.value(row.name)
+        )
+        for names, callback in self._subscriptions:
+            if changed & names:
+                callback(changed & names)
+        return changed
+
+    def values_with(
+        self, per_broker: Mapping[str, str], cluster_wide: Mapping[str, str]
+    ) -> SettingValues:
+        """What would hold with these dynamic settings over what the broker was started with."""
+        values = _with_valid(self.static, cluster_wide, "the settings of all brokers")
+        return _with_valid(values, per_broker, f"the settings of broker {self.broker_id}")
+
+    def subscribe(self, names: Iterable[str], callback: ChangeCallback) -> None:
+        """Call back with those of `names` that changed, after the new values hold."""
+        wanted = frozenset(BROKER_SETTINGS[name].name for name in names)
+        self._subscriptions.append((wanted, callback))
+
+    # -- topics ----------------------------------------------------------------------------------
+
+    def topic_values(self, topic: str) -> SettingValues:
+        """All settings of a topic."""
+        overrides = self.image.topic_configs(topic)
+        return self._topic_entry(topic, overrides)[1] if overrides else self._inherited
+
+    def topic_config(self, topic: str) -> LogConfig:
+        """What a topic's logs are to follow; the same object until something changes."""
+        overrides = self.image.topic_configs(topic)
+        return self._topic_entry(topic, overrides)[2] if overrides else self._inherited_config
+
+    def _topic_entry(
+        self, topic: str, overrides: Mapping[str, str]
+    ) -> tuple[Mapping[str, str], SettingValues, LogConfig]:
+        entry = self._topics.get(topic)
+        if entry is None or entry[0] != overrides:
+            source = f"the settings of topic {topic}"
+            values = _with_valid(self._inherited, overrides, source)
+            try:
+                config = log_config_of(values, source)
+            except SettingError as error:
+                _logger.warning("%s The broker's settings hold instead.", error)
+                values, config = self._inherited, self._inherited_config
+            entry = self._topics[topic] = (dict(overrides), values, config)
+        return entry
+
+    def forget_topics(self, topics: Iterable[str]) -> None:
+        """Drop what was remembered for topics that are deleted."""
+        for topic in topics:
+            self._topics.pop(topic, None)
+
+    def _set_values(self, values: SettingValues) -> None:
+        inherited = TOPIC_SETTINGS.inherit(values)
+        try:
+            inherited_config = log_config_of(inherited)
+        except SettingError as error:
+            _logger.warning("%s The settings at the broker's start hold instead.", error)
+            values, inherited = self.static, TOPIC_SETTINGS.inherit(self.static)
+            inherited_config = log_config_of(inherited)
+        self.values = values
+        self._inherited, self._inherited_config = inherited, inherited_config
+        self._topics: dict[str, tuple[Mapping[str, str], SettingValues, LogConfig]] = {}
+
+    # -- typed reading, as `SettingValues` has it ------------------------------------------------
+
+    def value(self, name: str) -> SettingValue:
+        return self.values.value(name)
+
+    def boolean(self, name: str) -> bool:
+        return self.values.boolean(name)
+
+    def integer(self, name: str) -> int:
+        return self.values.integer(name)
+
+    def number(self, name: str) -> float:
+        return self.values.number(name)
+
+    def text(self, name: str) -> str:
+        return self.values.text(name)
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        return self.values.texts(name)
+
+    def optional_integer(self, name: str) -> int | None:
+        return self.values.optional_integer(name)
+
+    def optional_text(self, name: str) -> str | None:
+        return self.values.optional_text(name)
+
+    def optional_texts(self, name: str) -> tuple[str, ...] | None:
+        return self.values.optional_texts(name)
+
+
+def apply_log_configs(
+    settings: BrokerSettings, logs: Iterable[PartitionLog], topics: Collection[str] | None = None
+) -> int:
+    """Give logs, of all topics or of some, the settings that hold now; how many got others."""
+    changed_count = 0
+    for log in logs:
+        topic = log.partition.topic
+        if topics is None or topic in topics:
+            config = settings.topic_config(topic)
+            if config is not log.config and config != log.config:
+                log.config = config
+                changed_count += 1
+    return changed_count
+
+
+def _with_valid(values: SettingValues, texts: Mapping[str, str], source: str) -> SettingValues:
+    """`values` with `texts` over them, but for those that are not valid."""
+    if not texts:
+        return values
+    try:
+        return values.with_overrides(texts, source)
+    except SettingError:
+        pass
+    for name, text in texts.items():
+        try:
+            values = values.with_overrides({name: text}, source)
+        except SettingError as error:
+            _logger.warning("%s It is ignored.", error)
+    return values

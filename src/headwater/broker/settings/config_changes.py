@@ -1,0 +1,186 @@
+"""What a change of settings makes of the present ones, and whether it may be made.
+
+`merge` is pure: the texts that are set, and operations on them, give the texts that shall be set.
+The checks then look at the result as a whole. A topic's errors have the code INVALID_CONFIG. A
+broker's have INVALID_REQUEST, which is what Kafka answers there; only a name that does not exist is
+INVALID_CONFIG too, where Kafka would keep it for plugins that Headwater does not have.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.settings import (
+    DynamicScope,
+    Setting,
+    SettingError,
+    SettingKind,
+    SettingTable,
+    SettingValues,
+)
+from headwater.broker.settings.broker_settings import BrokerSettings
+from headwater.broker.settings.network_settings import host_limits
+from headwater.broker.settings.tables import BROKER_SETTINGS, TOPIC_SETTINGS
+from headwater.storage.log_settings import log_config_of
+
+_THREAD_COUNTS: Final = (
+    "num.io.threads",
+    "background.threads",
+    "num.network.threads",
+    "num.replica.fetchers",
+    "num.recovery.threads.per.data.dir",
+    "log.cleaner.threads",
+)
+_THROTTLED: Final = (
+    "leader.replication.throttled.replicas",
+    "follower.replication.throttled.replicas",
+)
+_REPLICA: Final = re.compile(r"[0-9]+:[0-9]+", re.ASCII)
+
+
+class Operation(IntEnum):
+    """What IncrementalAlterConfigs does to one setting; the numbers are the protocol's."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class ConfigOperation(NamedTuple):
+    name: str
+    operation: int
+    value: str | None = None
+
+
+def merge(
+    present: Mapping[str, str],
+    operations: Sequence[ConfigOperation],
+    table: SettingTable,
+    inherited: Callable[[str], tuple[str, ...] | None],
+) -> dict[str, str]:
+    """`present` after the operations; `inherited` gives the list that holds where none is set."""
+    names = [operation.name for operation in operations]
+    for name in names:
+        if names.count(name) > 1:
+            raise _invalid_request(f"The request names {name} more than once.")
+    merged = dict(present)
+    for name, operation, value in operations:
+        if operation == Operation.DELETE:
+            # Also for a name that does not exist: a setting of another release can be removed.
+            merged.pop(name, None)
+        elif value is None:
+            raise _invalid_request(f"The request gives {name} no value.")
+        elif operation == Operation.SET:
+            merged[name] = _normal_text(table[name], value)
+        elif operation in (Operation.APPEND, Operation.SUBTRACT):
+            row = table[name]
+            items = _list_items(row, merged.get(name), inherited)
+            change = [item for item in (each.strip() for each in value.split(",")) if item]
+            if operation == Operation.APPEND:
+                items += [item for item in change if item not in items]
+            else:
+                items = [item for item in items if item not in change]
+            merged[name] = _normal_text(row, ",".join(items))
+        else:
+            raise _invalid_request(f"There is no operation {operation} on settings.")
+    return merged
+
+
+def _list_items(
+    row: Setting, text: str | None, inherited: Callable[[str], tuple[str, ...] | None]
+) -> list[str]:
+    if row.kind is not SettingKind.LIST:
+        raise SettingError(
+            f"Nothing can be added to or taken from {row.name}, because it is no list."
+        )
+    if text is None:
+        return list(inherited(row.name) or ())
+    value = row.parse(text)
+    return list(value) if isinstance(value, tuple) else []
+
+
+def _normal_text(row: Setting, text: str) -> str:
+    return row.render(row.parse(text), reveal=True) or ""
+
+
+# -- topics --------------------------------------------------------------------------------------
+
+
+def check_topic_configs(settings: BrokerSettings, configs: Mapping[str, str]) -> None:
+    """Whether a topic can have these settings; raises `SettingError`."""
+    inherited = TOPIC_SETTINGS.inherit(settings.values)
+    values = inherited.with_overrides(configs)
+    log_config_of(values)
+    if "remote.storage.enable" in configs and values.boolean("remote.storage.enable"):
+        raise SettingError(
+            "The setting remote.storage.enable cannot be true, because there is no tiered storage."
+        )
+    for name in _THROTTLED:
+        items = values.texts(name)
+        if items != ("*",) and not all(_REPLICA.fullmatch(item) for item in items):
+            raise SettingError(
+                f"The setting {name} cannot be {','.join(items)!r}: it must be * or a list of "
+                "partition:broker."
+            )
+
+
+# -- brokers -------------------------------------------------------------------------------------
+
+
+def check_broker_configs(
+    settings: BrokerSettings,
+    configs: Mapping[str, str],
+    changed: Collection[str],
+    *,
+    is_cluster_wide: bool,
+) -> None:
+    """Whether the settings of this broker, or of all brokers, can be these; raises `KafkaError`."""
+    for name in changed:
+        if name in configs:
+            check_dynamic(BROKER_SETTINGS[name], is_cluster_wide=is_cluster_wide)
+    try:
+        values = settings.static.with_overrides(
+            {name: text for name, text in configs.items() if name in BROKER_SETTINGS}
+        )
+        log_config_of(TOPIC_SETTINGS.inherit(values))
+        host_limits(values)
+    except SettingError as error:
+        raise _invalid_request(str(error)) from None
+    _check_thread_counts(settings, values, [name for name in changed if name in configs])
+
+
+def check_dynamic(row: Setting, *, is_cluster_wide: bool) -> None:
+    """Whether the setting may be changed while brokers run."""
+    if row.dynamic is DynamicScope.READ_ONLY:
+        raise _invalid_request(
+            f"The setting {row.name} cannot be changed while the broker runs; set it in its "
+            "configuration and start it again."
+        )
+    if row.dynamic is DynamicScope.PER_BROKER and is_cluster_wide:
+        raise _invalid_request(
+            f"The setting {row.name} can be changed for single brokers only, not for all at once."
+        )
+
+
+def _check_thread_counts(
+    settings: BrokerSettings, values: SettingValues, changed: Collection[str]
+) -> None:
+    """Threads are at most doubled or halved at a time, as in Kafka, lest a slip floods a broker."""
+    for name in _THREAD_COUNTS:
+        if name not in changed:
+            continue
+        present, wanted = settings.integer(name), values.integer(name)
+        if wanted != present and not max(present // 2, 1) <= wanted <= present * 2:
+            raise _invalid_request(
+                f"The setting {name} cannot go from {present} to {wanted} at once: it is at most "
+                "doubled or halved at a time."
+            )
+
+
+def _invalid_request(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, message)

@@ -1,0 +1,35 @@
+"""The limits of connections, as the settings have them, followed while the broker runs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headwater.broker.settings.broker_settings import BrokerSettings
+from headwater.broker.settings.network_settings import host_limits
+from headwater.net.limits import ConnectionLimits
+
+_DYNAMIC: Final = (
+    "max.connections",
+    "max.connections.per.ip",
+    "max.connections.per.ip.overrides",
+    "max.requests.in.flight.per.connection",
+)
+
+
+def make_connection_limits(settings: BrokerSettings) -> ConnectionLimits:
+    """Limits that follow the settings from now on."""
+    limits = ConnectionLimits(
+        request_size_max=settings.integer("socket.request.max.bytes"),
+        queued_bytes_max=settings.integer("queued.max.request.bytes"),
+        idle_max_s=settings.integer("connections.max.idle.ms") / 1000,
+    )
+    _follow(settings, limits)
+    settings.subscribe(_DYNAMIC, lambda _: _follow(settings, limits))
+    return limits
+
+
+def _follow(settings: BrokerSettings, limits: ConnectionLimits) -> None:
+    limits.connections_max = settings.integer("max.connections")
+    limits.connections_max_per_ip = settings.integer("max.connections.per.ip")
+    limits.connections_max_by_host = host_limits(settings.values)
+    limits.requests_in_flight_max = settings.integer("max.requests.in.flight.per.connection")

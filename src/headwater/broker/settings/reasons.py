@@ -1,0 +1,14 @@
+"""Why a setting that Kafka has changes nothing here, where several rows share the reason.
+
+A row names one of these in `without_effect`; who gives the setting its effect removes that from the
+row, and the settings page follows.
+"""
+
+from typing import Final
+
+AWAITS_CLUSTER: Final = "It is about several brokers, and this release runs one."
+AWAITS_GROUPS: Final = "It is about consumer groups, which this release does not serve."
+AWAITS_TRANSACTIONS: Final = "It is about transactions, which this release does not serve."
+NO_TIERED_STORAGE: Final = "There is no tiered storage: all of a log is on the broker's own disks."
+NO_QUORUM: Final = "There is no quorum of controllers; a metadata store coordinates the brokers."
+NO_SHARE_GROUPS: Final = "There are no share groups."

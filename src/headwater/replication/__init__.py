@@ -1,0 +1,1 @@
+"""A partition's role, its in-sync replicas and its high watermark; requests that wait for them."""

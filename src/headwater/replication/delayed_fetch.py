@@ -1,0 +1,74 @@
+"""A fetch request that waits until there is enough for it to read.
+
+It keeps count of what it could read of each partition, so that an append to one of a thousand
+partitions costs one look at that one. When `min_bytes` are there, or when something must be told at
+once (an error, a new leader), the request is read anew as a whole and answered; so it is when its
+time is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from headwater.base.errors import KafkaError
+from headwater.base.ids import TopicPartition
+from headwater.replication.fetch import FetchedPartition, FetchLimits, FetchTarget
+from headwater.replication.partition import Partition
+from headwater.replication.purgatory import DelayedOperation
+
+
+class _Awaited:
+    """A partition that a parked fetch waits for, and what it could read of it so far."""
+
+    __slots__ = ("partition", "size_bytes", "target")
+
+    def __init__(self, target: FetchTarget, partition: Partition, size_bytes: int) -> None:
+        self.target = target
+        self.partition = partition
+        self.size_bytes = size_bytes
+
+
+class DelayedFetch(DelayedOperation[TopicPartition]):
+    __slots__ = ("_awaited", "_limits", "_respond", "_total_bytes")
+
+    def __init__(
+        self,
+        fetched: Sequence[FetchedPartition],
+        limits: FetchLimits,
+        respond: Callable[[], None],
+    ) -> None:
+        super().__init__()
+        self._awaited = {
+            each.partition.topic_partition: _Awaited(each.target, each.partition, each.size_bytes)
+            for each in fetched
+            if each.partition is not None
+        }
+        self._limits = limits
+        self._respond = respond
+        self._total_bytes = sum(each.size_bytes for each in self._awaited.values())
+
+    @property
+    def keys(self) -> list[TopicPartition]:
+        return list(self._awaited)
+
+    def try_complete(self, key: TopicPartition | None) -> bool:
+        if key is None:
+            return self._total_bytes >= self._limits.min_bytes
+        awaited = self._awaited[key]
+        target, partition = awaited.target, awaited.partition
+        try:
+            partition.check_leader(target.current_leader_epoch)
+            read = partition.read(
+                target.fetch_offset,
+                target.max_bytes,
+                committed_only=self._limits.committed_only,
+                min_one_batch=True,
+            )
+        except KafkaError:
+            return True  # Reading it anew will tell.
+        self._total_bytes += read.log_read.size - awaited.size_bytes
+        awaited.size_bytes = read.log_read.size
+        return self._total_bytes >= self._limits.min_bytes
+
+    def on_complete(self) -> None:
+        self._respond()

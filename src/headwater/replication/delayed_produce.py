@@ -1,0 +1,67 @@
+"""A produce request that waits until what it appended is safe.
+
+For acks=all that means that every in-sync replica has it, and that it is on this broker's disk
+where `acks.all.flush` or `flush.messages` ask for it. Each partition of the request gets its own
+outcome; those that are not safe when the time is over get REQUEST_TIMED_OUT. Their records are
+written all the same, which is why producers number theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.ids import TopicPartition
+from headwater.replication.partition import Partition
+from headwater.replication.purgatory import DelayedOperation
+
+
+class AwaitedAppend:
+    """One partition's append that is not safe yet."""
+
+    __slots__ = ("durably", "end_offset", "error", "is_settled", "partition")
+
+    def __init__(self, partition: Partition, end_offset: int, *, durably: bool) -> None:
+        self.partition = partition
+        self.end_offset = end_offset
+        self.durably = durably
+        self.error: KafkaError | None = None
+        self.is_settled = False
+
+    def settle(self) -> bool:
+        """Whether it is known how this ends."""
+        if not self.is_settled:
+            try:
+                self.is_settled = self.partition.is_acknowledged(
+                    self.end_offset, durably=self.durably
+                )
+            except KafkaError as error:
+                self.error = error
+                self.is_settled = True
+        return self.is_settled
+
+
+class DelayedProduce(DelayedOperation[TopicPartition]):
+    __slots__ = ("_appends", "_respond")
+
+    def __init__(self, appends: Sequence[AwaitedAppend], respond: Callable[[], None]) -> None:
+        super().__init__()
+        self._appends = appends
+        self._respond = respond
+
+    def try_complete(self, key: TopicPartition | None) -> bool:
+        done = True
+        for append in self._appends:
+            done &= append.settle()
+        return done
+
+    def on_expiration(self) -> None:
+        for append in self._appends:
+            if not append.settle():
+                append.error = KafkaError(
+                    ErrorCode.REQUEST_TIMED_OUT,
+                    f"{append.partition.topic_partition} was written but not replicated in time.",
+                )
+
+    def on_complete(self) -> None:
+        self._respond()

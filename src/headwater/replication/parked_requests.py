@@ -1,0 +1,46 @@
+"""The broker's purgatories, and which event of a partition wakes whom.
+
+the high watermark moved    fetches that wait for bytes, produces that wait for replicas
+the log became durable      produces that wait for the disk
+the log start moved         DeleteRecords that wait for the replicas' low watermark
+"""
+
+from __future__ import annotations
+
+from headwater.base.ids import TopicPartition
+from headwater.base.loop_timer import LoopTimer
+from headwater.replication.partition import Partition
+from headwater.replication.purgatory import Purgatory
+
+
+class ParkedRequests:
+    """One purgatory for each kind of request that waits; all share the timing wheel."""
+
+    def __init__(self, timer: LoopTimer) -> None:
+        self.produce: Purgatory[TopicPartition] = Purgatory(timer)
+        self.fetch: Purgatory[TopicPartition] = Purgatory(timer)
+        self.delete_records: Purgatory[TopicPartition] = Purgatory(timer)
+
+    def by_name(self) -> dict[str, Purgatory[TopicPartition]]:
+        """As Kafka's metrics call them."""
+        return {
+            "Produce": self.produce,
+            "Fetch": self.fetch,
+            "DeleteRecords": self.delete_records,
+        }
+
+    def on_high_watermark(self, partition: Partition) -> None:
+        key = partition.topic_partition
+        self.fetch.check(key)
+        self.produce.check(key)
+
+    def on_durable(self, partition: Partition) -> None:
+        self.produce.check(partition.topic_partition)
+
+    def on_log_start(self, partition: Partition) -> None:
+        self.delete_records.check(partition.topic_partition)
+
+    def complete_all(self) -> None:
+        """The broker stops: answer everyone with what there is."""
+        for purgatory in self.by_name().values():
+            purgatory.complete_all()

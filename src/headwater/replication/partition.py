@@ -1,0 +1,298 @@
+"""One partition as this broker sees it: its role, its replicas, and how far it is replicated.
+
+    log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset (LEO)
+
+The leader takes appends and serves reads. Its high watermark is the smallest LEO among the in-sync
+replicas (ISR): what lies in front of it survives the leader, and consumers see nothing behind it.
+`leader_epoch` counts the leaders; a request that names another epoch than the current one comes
+from somebody who missed an election, or heard of one before this broker did.
+
+Two things make an append safe enough to acknowledge with acks=all: that the high watermark has
+passed it, and, where `acks.all.flush` asks for it, that it is on this broker's disk. The latter is
+a *shared fsync*: appends that wait while one runs are covered by the next, however many they are.
+
+The owner is the broker's event loop. Who waits for a partition is told through `PartitionEvents`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Sequence
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.ids import TopicPartition
+from headwater.cluster.image import PartitionImage
+from headwater.storage.directories.maintenance import must_flush
+from headwater.storage.errors import LogStorageError
+from headwater.storage.flush import RunInThread, SharedFsync
+from headwater.storage.leader_epochs import EpochEndOffset
+from headwater.storage.log_reads import LogRead
+from headwater.storage.partition_log import AppendResult, PartitionLog
+from headwater.storage.producer_entry import AppendOrigin
+from headwater.storage.retention import delete_records_before
+from headwater.storage.transaction_index import AbortedTransaction
+from headwater.wire.records import Buffer
+
+ACKS_ALL = -1
+
+
+class AcksAllFlush(Enum):
+    """When acks=all waits for this broker's disk (`acks.all.flush`)."""
+
+    #: When the leader is the only one in sync: then no other broker has the record.
+    AUTO = "auto"
+    #: Always; the fsync runs while the followers replicate.
+    LEADER = "leader"
+    #: Never: as Kafka does by default.
+    OFF = "off"
+
+
+class PartitionEvents(Protocol):
+    """Who is told what happens to a partition."""
+
+    def on_high_watermark(self, partition: Partition) -> None:
+        """Readers may see more, and writers who waited for the replicas may go on."""
+        ...
+
+    def on_durable(self, partition: Partition) -> None:
+        """More of the log is on disk, or its disk has failed."""
+        ...
+
+
+class PartitionRules(NamedTuple):
+    """What a broker's settings say about acknowledging appends; read anew for each append."""
+
+    min_insync_replicas: int
+    acks_all_flush: AcksAllFlush
+
+
+class PartitionRead(NamedTuple):
+    """What a reader gets, and how far the partition was when it was read."""
+
+    log_read: LogRead
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    #: None for readers who see uncommitted records too.
+    aborted: Sequence[AbortedTransaction] | None
+
+
+class Partition:
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: uuid.UUID,
+        log: PartitionLog,
+        image: PartitionImage,
+        *,
+        node_id: int,
+        rules: PartitionRules,
+        events: PartitionEvents,
+        run_in_thread: RunInThread,
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.log = log
+        self.rules = rules
+        self.isr: tuple[int, ...] = ()
+        self.replicas: tuple[int, ...] = ()
+        self.leader = -1
+        self.leader_epoch = -1
+        self.is_leader = False
+        self._node_id = node_id
+        self._events = events
+        self._shared_fsync = SharedFsync(log, run_in_thread)
+        self._fsync_wanted_offset = 0
+        self._fsync_task: asyncio.Task[None] | None = None
+        #: Plain counters, which metrics read when somebody asks.
+        self.bytes_in = 0
+        self.messages_in = 0
+        self.bytes_out = 0
+        self.apply(image)
+
+    def apply(self, image: PartitionImage) -> None:
+        """Take the role that the controller gives this broker."""
+        self.replicas = image.replicas
+        self.isr = image.isr
+        self.leader = image.leader
+        self.leader_epoch = image.leader_epoch
+        self.is_leader = image.leader == self._node_id
+        if self.is_leader:
+            self._advance_high_watermark()
+
+    # -- offsets ---------------------------------------------------------------------------------
+
+    @property
+    def log_start_offset(self) -> int:
+        return self.log.log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        return self.log.log_end_offset
+
+    @property
+    def high_watermark(self) -> int:
+        return self.log.high_watermark
+
+    @property
+    def last_stable_offset(self) -> int:
+        return self.log.last_stable_offset
+
+    @property
+    def low_watermark(self) -> int:
+        """The smallest log start of the live replicas: nobody serves what lies in front of it."""
+        return self.log.log_start_offset
+
+    @property
+    def fsync_rounds(self) -> int:
+        """How many shared fsyncs there were."""
+        return self._shared_fsync.round_count
+
+    def _advance_high_watermark(self) -> None:
+        log = self.log
+        if self.isr == (self._node_id,) and log.log_end_offset > log.high_watermark:
+            log.advance_high_watermark(log.log_end_offset)
+            self._events.on_high_watermark(self)
+
+    # -- leadership ------------------------------------------------------------------------------
+
+    def check_leader(self, current_leader_epoch: int = -1) -> None:
+        """Raise unless this broker leads the partition in the epoch that the client knows."""
+        if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
+            if current_leader_epoch < self.leader_epoch:
+                raise KafkaError(
+                    ErrorCode.FENCED_LEADER_EPOCH,
+                    f"{self.topic_partition} has leader epoch {self.leader_epoch}, "
+                    f"and {current_leader_epoch} is over.",
+                )
+            raise KafkaError(
+                ErrorCode.UNKNOWN_LEADER_EPOCH,
+                f"{self.topic_partition} has leader epoch {self.leader_epoch} here, "
+                f"and {current_leader_epoch} is not known yet.",
+            )
+        if not self.is_leader:
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"{self.topic_partition} is led by broker {self.leader}.",
+            )
+
+    # -- appending -------------------------------------------------------------------------------
+
+    def append(
+        self,
+        data: Buffer,
+        *,
+        acks: int,
+        now_ms: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+    ) -> AppendResult:
+        """Write batches to the leader's log. Whether they are safe yet is asked afterwards."""
+        if not self.is_leader:
+            self.check_leader()
+        if acks == ACKS_ALL and len(self.isr) < self.rules.min_insync_replicas:
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{self.topic_partition} has {len(self.isr)} in-sync replicas, "
+                f"and min.insync.replicas is {self.rules.min_insync_replicas}.",
+            )
+        result = self.log.append_as_leader(
+            data, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin
+        )
+        if not result.is_duplicate:
+            self.bytes_in += len(data)
+            self.messages_in += result.last_offset - result.base_offset + 1
+        self._advance_high_watermark()
+        return result
+
+    def needs_fsync(self, acks: int) -> bool:
+        """Whether an append of just now may be acknowledged only when it is on disk."""
+        if acks == ACKS_ALL:
+            flush = self.rules.acks_all_flush
+            if flush is AcksAllFlush.LEADER or (flush is AcksAllFlush.AUTO and len(self.isr) <= 1):
+                return True
+        return must_flush(self.log)
+
+    def is_acknowledged(self, end_offset: int, *, durably: bool) -> bool:
+        """Whether all in front of `end_offset` is safe; raises if it cannot become so any more."""
+        log = self.log
+        if log.failure is not None:
+            raise log.failure
+        if log.high_watermark < end_offset:
+            self.check_leader()
+            return False
+        if durably and log.flushed_offset < end_offset:
+            return False
+        if len(self.isr) < self.rules.min_insync_replicas:
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+                f"{self.topic_partition} has {len(self.isr)} in-sync replicas left, "
+                f"and min.insync.replicas is {self.rules.min_insync_replicas}.",
+            )
+        return True
+
+    # -- durability ------------------------------------------------------------------------------
+
+    def request_fsync(self, end_offset: int) -> None:
+        """See to it that all in front of `end_offset` becomes durable; `on_durable` tells when."""
+        if end_offset > self._fsync_wanted_offset:
+            self._fsync_wanted_offset = end_offset
+        if self._fsync_task is None:
+            self._fsync_task = asyncio.get_running_loop().create_task(self._fsync())
+
+    async def _fsync(self) -> None:
+        log = self.log
+        try:
+            while log.flushed_offset < min(self._fsync_wanted_offset, log.record_end_offset):
+                # What is wanted now; who asks for more while it runs is served by the next round.
+                await self._shared_fsync.wait_until_durable(self._fsync_wanted_offset)
+                self._events.on_durable(self)
+        except LogStorageError:
+            self._events.on_durable(self)
+        finally:
+            self._fsync_task = None
+
+    async def close(self) -> None:
+        """Wait for an fsync under way."""
+        if self._fsync_task is not None:
+            await asyncio.wait({self._fsync_task})
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        committed_only: bool = False,
+        min_one_batch: bool = False,
+    ) -> PartitionRead:
+        """Batches from the one that holds `offset`, as far as a consumer may see them."""
+        log = self.log
+        high_watermark = log.high_watermark
+        stable = log.last_stable_offset
+        upper = stable if committed_only else high_watermark
+        read = log.read(offset, max_bytes, upper_offset=upper, min_one_batch=min_one_batch)
+        aborted = None
+        if committed_only:
+            aborted = log.aborted_transactions(offset, read.upper_offset) if read.size > 0 else ()
+        return PartitionRead(read, high_watermark, stable, log.log_start_offset, aborted)
+
+    def delete_records(self, offset: int) -> int:
+        """Hide all records in front of `offset` (-1: the high watermark); returns the new start."""
+        self.check_leader()
+        target = self.high_watermark if offset == -1 else offset
+        if target < 0:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"{self.topic_partition} has no offset {offset} to delete records before.",
+            )
+        return delete_records_before(self.log, target)
+
+    def end_offset_for(self, leader_epoch: int) -> EpochEndOffset:
+        """The largest epoch up to `leader_epoch` that wrote here, and where it ended."""
+        if leader_epoch == self.leader_epoch:
+            return EpochEndOffset(leader_epoch, self.log_end_offset)
+        return self.log.leader_epochs.end_offset_for(leader_epoch, self.log_end_offset)

@@ -1,0 +1,268 @@
+"""All partitions that this broker has a replica of.
+
+The controller decides what exists and who leads; each change of the cluster image is applied here:
+logs are made and deleted, partitions learn their role. A log is made in a thread, because it waits
+for the disk, and the change counts as applied when all of its logs are there.
+
+What a handler asks for and does not get is told apart: a partition that nobody has
+(UNKNOWN_TOPIC_OR_PARTITION), one that only others have (NOT_LEADER_OR_FOLLOWER), and one whose disk
+has failed (KAFKA_STORAGE_ERROR).
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from headwater.base.clocks import Clock
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.ids import TopicPartition
+from headwater.cluster.image import ClusterImage, PartitionImage, TopicImage
+from headwater.cluster.image_change import ImageChange
+from headwater.replication.partition import Partition, PartitionEvents, PartitionRules
+from headwater.storage.directories.log_creation import LogCreation, set_aside
+from headwater.storage.directories.log_directories import LogDirectories
+from headwater.storage.errors import InconsistentTopicIdError, LogStorageError
+from headwater.storage.flush import RunInThread
+from headwater.storage.partition_log import PartitionLog
+
+_logger = logging.getLogger(__name__)
+
+#: Logs that a thread makes before the event loop hears of it.
+_CREATED_AT_ONCE = 50
+
+#: The settings of a topic that partitions follow, by its name.
+RulesOf = Callable[[str], PartitionRules]
+
+
+@dataclass(slots=True)
+class TrafficTotals:
+    """What partitions that are gone have moved, so that a broker's totals never go back."""
+
+    bytes_in: int = 0
+    messages_in: int = 0
+    bytes_out: int = 0
+    fsync_rounds: int = 0
+
+
+class Partitions:
+    def __init__(
+        self,
+        directories: LogDirectories,
+        *,
+        node_id: int,
+        rules_of: RulesOf,
+        events: PartitionEvents,
+        clock: Clock,
+        run_in_thread: RunInThread,
+    ) -> None:
+        self._directories = directories
+        self._node_id = node_id
+        self._rules_of = rules_of
+        self._events = events
+        self._clock = clock
+        self._run_in_thread = run_in_thread
+        self._by_topic: dict[str, dict[int, Partition]] = {}
+        self._by_topic_id: dict[uuid.UUID, dict[int, Partition]] = {}
+        self._names: dict[uuid.UUID, str] = {}
+        self._failed: dict[TopicPartition, KafkaError] = {}
+        self._elsewhere: set[TopicPartition] = set()
+        self.gone = TrafficTotals()
+
+    def __iter__(self) -> Iterator[Partition]:
+        for partitions in list(self._by_topic.values()):
+            yield from list(partitions.values())
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_topic.values()))
+
+    # -- looking up ------------------------------------------------------------------------------
+
+    def find(self, topic: str, partition: int) -> Partition | None:
+        """The partition if this broker serves it."""
+        partitions = self._by_topic.get(topic)
+        return None if partitions is None else partitions.get(partition)
+
+    def of_topic(self, topic: str) -> Mapping[int, Partition]:
+        """What this broker has of a topic."""
+        return self._by_topic.get(topic, {})
+
+    def get(self, topic: str, partition: int) -> Partition:
+        """The partition, or a `KafkaError` that says why it cannot be had here."""
+        partitions = self._by_topic.get(topic)
+        found = None if partitions is None else partitions.get(partition)
+        if found is None:
+            raise self._absent(TopicPartition(topic, partition))
+        return found
+
+    def topic_name(self, topic_id: uuid.UUID) -> str:
+        """The name of a topic; UNKNOWN_TOPIC_ID if no partition of such a topic is here."""
+        name = self._names.get(topic_id)
+        if name is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "This broker knows no such topic id.")
+        return name
+
+    def _absent(self, partition: TopicPartition) -> KafkaError:
+        failure = self._failed.get(partition)
+        if failure is not None:
+            return failure
+        if partition in self._elsewhere:
+            return KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"This broker has no replica of {partition}."
+            )
+        return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no {partition}.")
+
+    # -- following the image ---------------------------------------------------------------------
+
+    async def load(self, image: ClusterImage) -> None:
+        """Take up the partitions of a broker that starts; their logs have been opened."""
+        for topic in image.topics.values():
+            await self._apply_topic(topic, is_new=False)
+        known = {log.partition for log in self._directories} - {
+            partition.topic_partition for partition in self
+        }
+        for partition in sorted(known):
+            # Its topic is not in the metadata. It may be all that is left of it: nobody deletes it.
+            _logger.warning("%s belongs to no topic that the cluster knows; it is kept", partition)
+
+    async def apply(self, change: ImageChange) -> None:
+        """Make what the change brings, and delete what it takes away."""
+        for topic in change.deleted_topics:
+            await self._delete(topic)
+        for name in change.changed_topics:
+            topic_image = change.image.topics.get(name)
+            if topic_image is not None:
+                await self._apply_topic(topic_image, is_new=True)
+
+    def refresh_rules(self, topics: Iterable[str] | None = None) -> None:
+        """The settings of some topics, or of all, have changed."""
+        for topic in list(self._by_topic) if topics is None else topics:
+            rules = self._rules_of(topic)
+            for partition in self.of_topic(topic).values():
+                partition.rules = rules
+
+    async def _apply_topic(self, topic: TopicImage, *, is_new: bool) -> None:
+        existing = self._by_topic.setdefault(topic.name, {})
+        self._by_topic_id[topic.topic_id] = existing
+        self._names[topic.topic_id] = topic.name
+        missing: list[tuple[TopicPartition, PartitionImage]] = []
+        for number, image in enumerate(topic.partitions):
+            partition = TopicPartition(topic.name, number)
+            if number in existing:
+                existing[number].apply(image)
+            elif self._node_id in image.replicas:
+                self._elsewhere.discard(partition)
+                missing.append((partition, image))
+            else:
+                self._elsewhere.add(partition)
+        if missing:
+            await self._add(topic, missing, is_new=is_new)
+
+    async def _add(
+        self,
+        topic: TopicImage,
+        missing: list[tuple[TopicPartition, PartitionImage]],
+        *,
+        is_new: bool,
+    ) -> None:
+        rules = self._rules_of(topic.name)
+        for first in range(0, len(missing), _CREATED_AT_ONCE):
+            some = missing[first : first + _CREATED_AT_ONCE]
+            logs = await self._open_logs(topic, [each for each, _ in some], is_new=is_new)
+            for partition, image in some:
+                log = logs.get(partition)
+                if log is not None:
+                    self._failed.pop(partition, None)
+                    self._by_topic[topic.name][partition.partition] = Partition(
+                        partition,
+                        topic.topic_id,
+                        log,
+                        image,
+                        node_id=self._node_id,
+                        rules=rules,
+                        events=self._events,
+                        run_in_thread=self._run_in_thread,
+                    )
+
+    async def _open_logs(
+        self, topic: TopicImage, partitions: list[TopicPartition], *, is_new: bool
+    ) -> dict[TopicPartition, PartitionLog]:
+        """The logs of partitions, found or made; those whose disk fails are left out."""
+        logs: dict[TopicPartition, PartitionLog] = {}
+        creations: list[LogCreation] = []
+        now_ms = self._clock.wall_ms()
+        for partition in partitions:
+            try:
+                log = self._find_log(partition, topic.topic_id)
+                if log is not None:
+                    logs[partition] = log
+                    continue
+                creations.append(
+                    self._directories.begin_creation(
+                        partition, topic.topic_id, now_ms, is_new=is_new
+                    )
+                )
+            except LogStorageError as error:
+                self._failed[partition] = error
+        if creations:
+            errors: dict[TopicPartition, OSError] = {}
+            await self._run_in_thread(lambda: _run_creations(creations, errors))
+            for creation in creations:
+                failure = errors.get(creation.partition)
+                if failure is not None:
+                    self._failed[creation.partition] = creation.directory.fail(failure)
+                else:
+                    logs[creation.partition] = creation.complete()
+        return logs
+
+    def _find_log(self, partition: TopicPartition, topic_id: uuid.UUID) -> PartitionLog | None:
+        log = self._directories.find(partition)
+        if log is None:
+            return None
+        try:
+            self._directories.check_topic_id(partition, topic_id)
+        except InconsistentTopicIdError as error:
+            directory = self._directories.directory_of(partition)
+            if directory is None:
+                raise
+            path = set_aside(directory, log)
+            _logger.warning("%s It was set aside as %s.", error, path)
+            return None
+        return log
+
+    async def _delete(self, topic: TopicImage) -> None:
+        partitions = self._by_topic.pop(topic.name, {})
+        self._by_topic_id.pop(topic.topic_id, None)
+        self._names.pop(topic.topic_id, None)
+        for number in range(len(topic.partitions)):
+            self._failed.pop(TopicPartition(topic.name, number), None)
+            self._elsewhere.discard(TopicPartition(topic.name, number))
+        for partition in partitions.values():
+            self.gone.bytes_in += partition.bytes_in
+            self.gone.messages_in += partition.messages_in
+            self.gone.bytes_out += partition.bytes_out
+            self.gone.fsync_rounds += partition.fsync_rounds
+            partition.is_leader = False
+        deletions = self._directories.begin_deletion(
+            [each.topic_partition for each in partitions.values()], self._clock.wall_ms()
+        )
+
+        for deletion in deletions:
+            try:
+                await self._run_in_thread(deletion.run)
+            except OSError as error:
+                _logger.error("%s", deletion.directory.fail(error))
+        # Whoever waits for these partitions hears that they are gone.
+        for partition in partitions.values():
+            self._events.on_high_watermark(partition)
+
+
+def _run_creations(creations: list[LogCreation], errors: dict[TopicPartition, OSError]) -> None:
+    """In a thread: make logs, and say which could not be made."""
+    for creation in creations:
+        try:
+            creation.run()
+        except OSError as error:
+            errors[creation.partition] = error
