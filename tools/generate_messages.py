@@ -13,17 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tools.message_schemas import (
-    ClassSchema,
-    EmptyList,
-    FieldSchema,
-    MessageSchema,
-    ModuleSchema,
-    NewStruct,
-    SchemaConflictError,
-    Versions,
-    module_schemas,
-)
+from tools.kio_fields import EmptyList, FieldSchema, NewStruct, SchemaConflictError, Versions
+from tools.message_schemas import ClassSchema, MessageSchema, ModuleSchema, module_schemas
 
 MESSAGES_FOLDER: Final = Path(__file__).parent.parent / "src" / "headwater" / "wire" / "messages"
 

@@ -54,3 +54,9 @@ def test_a_subclass_fixes_the_code() -> None:
 def test_errors_cross_process_boundaries(error: KafkaError) -> None:
     copy = pickle.loads(pickle.dumps(error))
     assert (type(copy), copy.code, str(copy)) == (type(error), error.code, str(error))
+
+
+def test_a_detail_that_quotes_too_much_is_cut() -> None:
+    error = KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, "x" * 100_000)
+    assert len(str(error)) < 1100
+    assert str(error).endswith("x...")

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from headwater.broker.settings.tables import BROKER_SETTINGS, TOPIC_SETTINGS
 from headwater.cli.reference import settings_page
-from headwater.storage.log_settings import LOG_SETTINGS
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 
@@ -14,4 +14,16 @@ def test_the_page_is_up_to_date() -> None:
 
 def test_every_setting_has_a_line() -> None:
     page = settings_page()
-    assert all(f"| `{row.name}` |" in page for row in LOG_SETTINGS)
+    brokers, topics = page.split("## For a topic")
+    assert all(brokers.count(f"\n| `{row.name}` |") == 1 for row in BROKER_SETTINGS)
+    assert all(f"\n| `{row.name}` |" in topics for row in TOPIC_SETTINGS)
+
+
+def test_settings_without_effect_are_listed_with_the_reason() -> None:
+    page = settings_page()
+    listed = page.split("## Taken without effect")[1]
+    for row in BROKER_SETTINGS:
+        line = f"| `{row.name}` | {row.without_effect} |"
+        assert (line in listed) == bool(row.without_effect)
+    assert "| `remote.storage.enable` (topic) | There is no tiered storage" in listed
+    assert "| `min.insync.replicas`" not in listed

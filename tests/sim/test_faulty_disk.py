@@ -218,3 +218,15 @@ def test_the_same_seed_gives_the_same_disk() -> None:
     first = run()
     assert first == run()
     assert len(first) == 5 and any(first)
+
+
+def test_the_end_of_a_process_loses_nothing_but_its_files_and_locks() -> None:
+    disk = FaultyDisk(1, directories=["/data"])
+    disk.lock("/data/.lock")
+    file = disk.open("/data/log", create=True)
+    file.write_at(0, b"not synced")
+    after = disk.after_process_end()
+    with pytest.raises(SimulatedCrash):
+        file.write_at(0, b"from the grave")
+    after.lock("/data/.lock")
+    assert after.contents()["/data/log"] == b"not synced"

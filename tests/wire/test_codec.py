@@ -1,13 +1,13 @@
 """Encoding and decoding by example: nulls, tags, versions, records, and what is refused."""
 
 import uuid
-from typing import NamedTuple
 
 import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.wire.codec import (
     MalformedMessageError,
+    Part,
     UnencodableMessageError,
     decode,
     encode,
@@ -18,6 +18,8 @@ from headwater.wire.messages.api_versions import (
     ApiVersionsResponse,
     FinalizedFeatureKey,
 )
+from headwater.wire.messages.delete_records import DeleteRecordsRequest
+from headwater.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from headwater.wire.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -38,10 +40,7 @@ from headwater.wire.messages.produce import (
     TopicProduceData,
 )
 from headwater.wire.reader_source import ELEMENTS_MAX
-
-
-class FakeRegion(NamedTuple):
-    size: int
+from tests.support.fake_region import FakeRegion
 
 
 def fetch_response(*records: bytes | FakeRegion | None) -> FetchResponse:
@@ -49,6 +48,11 @@ def fetch_response(*records: bytes | FakeRegion | None) -> FetchResponse:
         PartitionData(partition_index=index, records=each) for index, each in enumerate(records)
     ]
     return FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=partitions)])
+
+
+def bytes_of(part: Part) -> bytes:
+    assert isinstance(part, bytes)
+    return part
 
 
 def test_classic_and_compact_encodings() -> None:
@@ -150,7 +154,7 @@ def test_unknown_error_codes_are_kept() -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        "8080808080 00",  # a varint of six bytes
+        "808080808000 01 00 00 00",  # a varint of six bytes
         "ffffffff0f",  # four billion topics
         "06 03 61",  # five topics in two bytes
         "02 7f 61",  # a name of 126 bytes in one
@@ -163,6 +167,27 @@ def test_malformed_bytes(content: str) -> None:
     with pytest.raises(MalformedMessageError) as caught:
         decode(MetadataRequest, bytes.fromhex(content), 9)
     assert caught.value.code is ErrorCode.INVALID_REQUEST
+
+
+def test_an_array_that_claims_too_much_is_refused_before_its_elements_are_read() -> None:
+    with pytest.raises(MalformedMessageError, match="too many elements"):
+        decode(MetadataRequest, bytes.fromhex("06 03 61"), 9)
+    with pytest.raises(MalformedMessageError, match="too many elements"):
+        decode(DeleteRecordsRequest, bytes.fromhex("7fffffff"), 0)
+    with pytest.raises(MalformedMessageError, match="too many elements"):
+        decode(DescribeLogDirsRequest, bytes.fromhex("00000001 0000 00000002 00000000"), 1)
+
+
+@pytest.mark.parametrize("size", [126, 127, 128, 16382, 16383, 16384, 2**21 - 2, 2**21 - 1])
+def test_lengths_around_the_next_byte_of_a_varint(size: int) -> None:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name="x" * size)])
+    encoded = encode(request, 9)
+    varint, length = [], size + 1
+    while length:
+        varint.append(length % 128 + (128 if length >= 128 else 0))
+        length //= 128
+    assert encoded.startswith(b"\x02" + bytes(varint) + b"xx")
+    assert decode(MetadataRequest, encoded, 9) == (request, len(encoded))
 
 
 def test_no_message_has_more_than_a_million_elements() -> None:
@@ -198,16 +223,12 @@ def test_records_are_slices_of_the_buffer() -> None:
 
 @pytest.mark.parametrize("version", [4, 11, 12])
 def test_regions_go_between_the_bytes(version: int) -> None:
-    regions = FakeRegion(300), FakeRegion(5)
+    regions = FakeRegion(300, b"x"), FakeRegion(5, b"y")
     parts = encode_parts(fetch_response(regions[0], b"abc", regions[1], None), version)
     placeholders = fetch_response(b"x" * 300, b"abc", b"y" * 5, None)
     expected = encode(placeholders, version)
     assert [part for part in parts if isinstance(part, FakeRegion)] == list(regions)
-    filled = [
-        part if isinstance(part, bytes) else (b"x" if part.size == 300 else b"y") * part.size
-        for part in parts
-        if isinstance(part, (bytes, FakeRegion))
-    ]
+    filled = [part.read() if isinstance(part, FakeRegion) else bytes_of(part) for part in parts]
     assert b"".join(filled) == expected
     assert len(parts) == 5
 

@@ -2,7 +2,6 @@
 
 import random
 import struct
-from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -22,11 +21,8 @@ from headwater.wire.messages.api_versions import ApiVersionsRequest, ApiVersions
 from headwater.wire.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from headwater.wire.messages.metadata import MetadataRequest, MetadataResponse
 from headwater.wire.schema import Message
+from tests.support.fake_region import FakeRegion
 from tests.support.kio_messages import message_kinds, random_pair
-
-
-class FakeRegion(NamedTuple):
-    size: int
 
 
 def joined(parts: list[object]) -> bytes:

@@ -17,6 +17,9 @@ from typing import Final, Self, overload
 RETRY: Final = True
 FINAL: Final = False
 
+#: How much of an error's detail anybody gets to see.
+TEXT_LENGTH_MAX: Final = 1000
+
 
 class ErrorCode(IntEnum):
     """A row per error: code, whether trying again may help, and what it means."""
@@ -202,7 +205,10 @@ class KafkaError(Exception):
         super().__init__(*((first, detail) if isinstance(first, ErrorCode) else (first,)))
 
     def __str__(self) -> str:
-        return self.detail or self.code.message
+        # A detail may quote what a peer sent. It goes into answers, whose older versions have room
+        # for 32 KiB of text, and into the log.
+        text = self.detail or self.code.message
+        return text if len(text) <= TEXT_LENGTH_MAX else f"{text[:TEXT_LENGTH_MAX]}..."
 
     @property
     def retriable(self) -> bool:

@@ -19,6 +19,7 @@ from headwater.broker.settings.config_changes import (
     ConfigOperation,
     Operation,
     check_broker_configs,
+    check_distinct,
     check_topic_configs,
     merge,
 )
@@ -28,6 +29,7 @@ from headwater.cluster.config_changes import ConfigConflictError
 from headwater.cluster.image import ConfigResource, ResourceKind
 
 _ATTEMPTS_MAX: Final = 20
+_MESSAGE_LENGTH_MAX: Final = 1000
 
 
 class ResourceType(IntEnum):
@@ -65,6 +67,12 @@ async def alter_configs(
         except KafkaError as error:
             outcomes.append(error)
     return outcomes
+
+
+def error_text(error: KafkaError) -> str:
+    """What is answered. A sentence that repeats a long name of the request's is cut off."""
+    text = str(error)
+    return text if len(text) <= _MESSAGE_LENGTH_MAX else f"{text[:_MESSAGE_LENGTH_MAX]}..."
 
 
 async def _alter(broker: BrokerContext, change: ResourceChange, *, validate_only: bool) -> None:
@@ -157,14 +165,13 @@ def check_own_id(broker: BrokerContext, name: str) -> None:
 
 
 def _alter_loggers(operations: Sequence[ConfigOperation], *, validate_only: bool) -> None:
+    check_distinct(operation.name for operation in operations)
     levels: dict[str, str | None] = {}
     for name, operation, level in operations:
         if operation not in (Operation.SET, Operation.DELETE):
             raise _invalid_request("A logger's level can be set or removed, and nothing else.")
         if operation == Operation.SET and level is None:
             raise _invalid_request(f"The request gives {name} no level.")
-        if name in levels:
-            raise _invalid_request(f"The request names {name} more than once.")
         levels[name] = None if operation == Operation.DELETE else level
         check_level(name, levels[name])
     if not validate_only:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from headwater.base.clocks import Clock
@@ -12,6 +13,7 @@ from headwater.base.errors import ErrorCode
 from headwater.base.loop_timer import LoopTimer
 from headwater.broker.api_handler import ApiTable
 from headwater.broker.metrics.broker_metrics import BrokerMetrics
+from headwater.broker.request_tasks import RequestTasks
 from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.cluster.controller import Controller
 from headwater.cluster.image import ClusterImage
@@ -41,11 +43,12 @@ class BrokerContext:
     fetch_sessions: FetchSessions
     producer_ids: ProducerIds
     metrics: BrokerMetrics
+    tasks: RequestTasks
     timer: LoopTimer
     clock: Clock
     random: random.Random
     run_in_thread: RunInThread
-    #: The event loop's clock, in seconds; requests are timed with it.
+    #: The event loop's clock, in seconds.
     loop_time: Callable[[], float]
     api_table: ApiTable
 
@@ -59,13 +62,13 @@ class RequestContext:
     """One request: who asks, in which version, and the broker that answers."""
 
     __slots__ = (
+        "_started_s",
         "api_key",
         "api_version",
         "broker",
         "client_id",
         "connection",
         "correlation_id",
-        "received_s",
     )
 
     def __init__(
@@ -77,7 +80,6 @@ class RequestContext:
         client_id: str | None,
         correlation_id: int,
         connection: Connection,
-        received_s: float,
     ) -> None:
         self.broker = broker
         self.api_key = api_key
@@ -85,12 +87,12 @@ class RequestContext:
         self.client_id = client_id
         self.correlation_id = correlation_id
         self.connection = connection
-        self.received_s = received_s
+        self._started_s = perf_counter()
 
     def record_answer(self) -> None:
         """The answer is given: metrics take note of how long it took."""
-        broker = self.broker
-        broker.metrics.record_request(self.api_key, broker.loop_time() - self.received_s)
+        # Not the loop's clock: that stands still while the loop works.
+        self.broker.metrics.record_request(self.api_key, perf_counter() - self._started_s)
 
     def record_error(self, code: ErrorCode) -> None:
         """A part of the answer is an error."""

@@ -12,7 +12,6 @@ the client hears UNKNOWN_SERVER_ERROR, the log has the traceback, and the broker
 
 from __future__ import annotations
 
-import asyncio
 import logging
 
 from headwater.base.errors import ErrorCode, KafkaError
@@ -31,10 +30,8 @@ _logger = logging.getLogger(__name__)
 class Dispatcher:
     """The request handler of all of a broker's connections."""
 
-    def __init__(self, broker: BrokerContext, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, broker: BrokerContext) -> None:
         self._broker = broker
-        self._loop = loop
-        self._tasks: set[asyncio.Task[None]] = set()
 
     def __call__(self, exchange: Exchange) -> None:
         try:
@@ -56,17 +53,11 @@ class Dispatcher:
             client_id=header.client_id,
             correlation_id=header.correlation_id,
             connection=exchange.connection,
-            received_s=exchange.received_s,
         )
         if isinstance(handler, ExchangeHandler):
             self._handle_exchange(handler, exchange, header, context)
         else:
             self._handle(handler, exchange, header, context)
-
-    async def finish(self) -> None:
-        """Wait until all requests that have a task are answered."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
 
     def _refuse_version(self, exchange: Exchange, header: RequestHeader) -> None:
         if header.api_key == ApiKey.API_VERSIONS:
@@ -113,9 +104,7 @@ class Dispatcher:
         except MalformedMessageError as error:
             exchange.disconnect(f"a {handler.api_key.name} request cannot be read: {error}")
             return
-        task = self._loop.create_task(self._answer(handler, request, exchange, context))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._broker.tasks.spawn(self._answer(handler, request, exchange, context))
 
     async def _answer(
         self, handler: ApiHandler, request: Message, exchange: Exchange, context: RequestContext

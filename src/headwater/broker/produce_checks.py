@@ -13,31 +13,56 @@ from headwater.wire.records import (
     MAGIC_V2,
     Buffer,
     Compression,
+    CorruptRecordError,
     InvalidRecordError,
     UnsupportedCompressionError,
 )
 from headwater.wire.schema import Region
 
-#: Where in a batch its magic and the low byte of its attributes are.
+#: Where in a batch its length, its magic and the low byte of its attributes are.
+_LENGTH_POSITION: Final = 8
 _MAGIC_POSITION: Final = 16
 _ATTRIBUTES_POSITION: Final = 22
-_LENGTH_POSITION: Final = 8
+#: No batch of any format is shorter.
+_LENGTH_MIN: Final = 14
 _COMPRESSION_MASK: Final = 0x07
 _ZSTD_SINCE_VERSION: Final = 7
 
 
 def check_partition_records(records: Buffer | Region | None, api_version: int) -> Buffer:
-    """The records as bytes; raises `InvalidRecordError` or `UnsupportedCompressionError`."""
-    if not isinstance(records, (bytes, bytearray, memoryview)) or not records:
+    """The one batch in `records`; bytes behind it that are no whole batch do not count.
+
+    Raises `InvalidRecordError`, `CorruptRecordError` or `UnsupportedCompressionError`.
+    """
+    if not isinstance(records, (bytes, bytearray, memoryview)):
         raise InvalidRecordError("A produce request must bring a record batch for each partition.")
-    if len(records) <= _ATTRIBUTES_POSITION or records[_MAGIC_POSITION] != MAGIC_V2:
-        raise InvalidRecordError("Only record batches with magic 2 are accepted.")
-    batch_length = int.from_bytes(records[_LENGTH_POSITION:LOG_OVERHEAD], "big", signed=True)
-    if LOG_OVERHEAD + batch_length < len(records):
-        raise InvalidRecordError("A partition takes exactly one record batch of a request.")
+    size = _first_batch_size(records, 0)
+    if size is None:
+        raise InvalidRecordError("A produce request must bring a whole batch for each partition.")
+    magic = records[_MAGIC_POSITION]
+    if magic != MAGIC_V2:
+        if magic > MAGIC_V2:
+            raise CorruptRecordError(f"There is no message format with magic {magic}.")
+        raise InvalidRecordError(f"Only magic 2 is accepted, and the batch has {magic}.")
+    if size < len(records):
+        if _first_batch_size(records, size) is not None:
+            raise InvalidRecordError("A partition takes exactly one batch of a produce request.")
+        records = records[:size]
     if (
         api_version < _ZSTD_SINCE_VERSION
         and records[_ATTRIBUTES_POSITION] & _COMPRESSION_MASK == Compression.ZSTD
     ):
         raise UnsupportedCompressionError("Produce requests may use zstd from version 7 on.")
     return records
+
+
+def _first_batch_size(records: Buffer, position: int) -> int | None:
+    """The size of the batch at `position`, None if it is not there as a whole."""
+    if len(records) - position <= _ATTRIBUTES_POSITION:
+        return None
+    start = position + _LENGTH_POSITION
+    batch_length = int.from_bytes(records[start : start + 4], "big", signed=True)
+    if batch_length < _LENGTH_MIN:
+        raise CorruptRecordError(f"A batch cannot have a length of {batch_length}.")
+    size = LOG_OVERHEAD + batch_length
+    return size if size <= len(records) - position else None

@@ -30,8 +30,12 @@ from headwater.broker.image_follower import ImageFollower
 from headwater.broker.listeners import Listeners
 from headwater.broker.log_upkeep import LogUpkeep
 from headwater.broker.metrics.broker_metrics import BrokerMetrics
+from headwater.broker.metrics.load_meter import LoadMeter
+from headwater.broker.metrics.metrics_endpoint import MetricsEndpoint
+from headwater.broker.metrics.report import MetricsReport
 from headwater.broker.node_identity import find_node_id
 from headwater.broker.producer_ids import ProducerIds
+from headwater.broker.request_tasks import RequestTasks
 from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.broker.settings.config_changes import check_topic_configs
 from headwater.broker.topic_policy import SETTING as POLICY_SETTING
@@ -43,8 +47,8 @@ from headwater.cluster.image import BrokerInfo, EndpointInfo
 from headwater.cluster.new_topic import ControllerOptions
 from headwater.cluster.node_documents import CorruptNodeError
 from headwater.cluster.store.embedded_store import EmbeddedStore
-from headwater.cluster.store.errors import StoreError
-from headwater.net.endpoint import join_address
+from headwater.cluster.store.errors import StoreError, StoreFileError
+from headwater.net.endpoint import join_address, split_address
 from headwater.replication.parked_requests import ParkedRequests
 from headwater.replication.partition import AcksAllFlush, PartitionRules
 from headwater.replication.partitions import Partitions
@@ -70,6 +74,7 @@ _DATA_FAULTS = (
     LogDirectoryInUseError,
     NoLogDirectoryError,
     StoreError,
+    StoreFileError,
 )
 
 OnProgress = Callable[[LoadProgress], None]
@@ -95,8 +100,9 @@ class BrokerServer:
         self._store: EmbeddedStore | None = None
         self._directories: LogDirectories | None = None
         self._upkeep: LogUpkeep | None = None
-        self._dispatcher: Dispatcher | None = None
         self._context: BrokerContext | None = None
+        self._load = LoadMeter(self._request_pool)
+        self._metrics_endpoint: MetricsEndpoint | None = None
 
     @property
     def context(self) -> BrokerContext:
@@ -120,7 +126,10 @@ class BrokerServer:
     @property
     def metrics_address(self) -> str | None:
         """Where /metrics is served, if anywhere."""
-        return None
+        if self._metrics_endpoint is None:
+            return None
+        host, _ = split_address(self.settings.text("metrics.listen"))
+        return join_address(host or "localhost", self._metrics_endpoint.port)
 
     async def wait_failed(self) -> Exception:
         """Return when the broker cannot go on, with the reason."""
@@ -155,7 +164,7 @@ class BrokerServer:
         random = environment.random
         cluster_id = await establish_cluster_id(session, None, random.uuid)
         node_id = await find_node_id(settings, session, environment.files, paths)
-        settings.broker_id = node_id
+        settings.identify(node_id)
         directories = self._directories = LogDirectories.open(
             paths, self._log_environment(), cluster_id=cluster_id, node_id=node_id
         )
@@ -205,6 +214,7 @@ class BrokerServer:
             ),
             producer_ids=ProducerIds(controller.allocate_producer_ids),
             metrics=BrokerMetrics(),
+            tasks=RequestTasks(loop),
             timer=timer,
             clock=environment.clock,
             random=random.child("handlers").generator,
@@ -213,9 +223,16 @@ class BrokerServer:
             api_table=API_TABLE,
         )
         self._follow_pool_sizes()
+        await self._start_metrics(self._context)
         upkeep.start()
-        self._dispatcher = Dispatcher(self._context, loop)
-        self.listeners.open_gate(self._dispatcher)
+        self.listeners.open_gate(Dispatcher(self._context))
+
+    async def _start_metrics(self, context: BrokerContext) -> None:
+        self._load.start()
+        address = self.settings.text("metrics.listen")
+        if address:
+            report = MetricsReport(context, self.listeners.limits, self._load)
+            self._metrics_endpoint = await MetricsEndpoint.start(address, report.pieces)
 
     async def _make_first_directory(self, path: str) -> None:
         """The metadata store's file is there before the log directories are opened."""
@@ -291,8 +308,7 @@ class BrokerServer:
         self.listeners.stop_accepting()
         if context is not None:
             context.parked.fetch.complete_all()
-        if self._dispatcher is not None:
-            await self._dispatcher.finish()
+            await context.tasks.finish()
         await self.listeners.close(_ANSWER_GRACE_S)
         if context is not None:
             context.parked.complete_all()
@@ -310,6 +326,9 @@ class BrokerServer:
 
     async def _abandon(self) -> None:
         """Let go of everything, in whatever state it is."""
+        self._load.stop()
+        if self._metrics_endpoint is not None:
+            self._metrics_endpoint.close()
         await self.listeners.close(0)
         if self._upkeep is not None:
             await self._upkeep.stop()

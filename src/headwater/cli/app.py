@@ -17,23 +17,47 @@ import typer
 
 from headwater import __version__
 from headwater.base.errors import KafkaError
+from headwater.cli.flag_form import in_words
 
 
 class Subcommand(NamedTuple):
-    """A module with a `typer.Typer` called `app`, and its line in the help."""
+    """A module with a `typer.Typer` called `app`, and its line in the help.
+
+    An action is a command of that app that may be given as a flag too.
+    """
 
     module: str
     help: str
+    actions: tuple[str, ...] = ()
 
 
 SUBCOMMANDS: Final = {
+    "serve": Subcommand("headwater.cli.serve", "Run a broker."),
+    "topics": Subcommand(
+        "headwater.cli.topics",
+        "Create, list, describe, alter and delete topics.",
+        ("create", "list", "describe", "alter", "delete"),
+    ),
+    "configs": Subcommand(
+        "headwater.cli.configs",
+        "Show and change the settings of topics and brokers.",
+        ("describe", "alter"),
+    ),
+    "produce": Subcommand("headwater.cli.produce", "Write lines from standard input to a topic."),
+    "consume": Subcommand("headwater.cli.consume", "Print the records of topics."),
+    "get-offsets": Subcommand(
+        "headwater.cli.get_offsets", "Print the first, last or timely offsets of partitions."
+    ),
+    "delete-records": Subcommand(
+        "headwater.cli.delete_records", "Delete the records before an offset."
+    ),
     "log": Subcommand("headwater.cli.log", "Look into a broker's log files and verify them."),
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    given = _in_words(list(sys.argv[1:] if arguments is None else arguments))
     debugging = os.environ.get("HEADWATER_DEBUG") == "1"
     try:
         build_app(given)(args=given, prog_name="headwater")
@@ -54,12 +78,32 @@ def build_app(arguments: Sequence[str]) -> typer.Typer:
     named = next((argument for argument in arguments if not argument.startswith("-")), None)
     for name, subcommand in SUBCOMMANDS.items():
         if name == named:
-            subapp = importlib.import_module(subcommand.module).app
+            _add_loaded(app, name, importlib.import_module(subcommand.module).app)
         else:
             subapp = typer.Typer()
             subapp.callback()(_nothing)
-        app.add_typer(subapp, name=name, help=subcommand.help)
+            app.add_typer(subapp, name=name, help=subcommand.help)
     return app
+
+
+def _add_loaded(app: typer.Typer, name: str, subapp: typer.Typer) -> None:
+    """A module's one command is the subcommand itself; several are commands below it."""
+    if subapp.registered_callback is None and len(subapp.registered_commands) == 1:
+        command = subapp.registered_commands[0]
+        command.name = name
+        app.registered_commands.append(command)
+    else:
+        app.add_typer(subapp, name=name)
+
+
+def _in_words(arguments: list[str]) -> list[str]:
+    """The command line with the action of a subcommand as a word, if it came as a flag."""
+    for position, argument in enumerate(arguments):
+        if not argument.startswith("-"):
+            subcommand = SUBCOMMANDS.get(argument)
+            actions = () if subcommand is None else subcommand.actions
+            return arguments[: position + 1] + in_words(arguments[position + 1 :], actions)
+    return arguments
 
 
 def describe_failure(failure: Exception) -> str:
@@ -68,7 +112,7 @@ def describe_failure(failure: Exception) -> str:
         return str(failure)
     if isinstance(failure, OSError) and failure.strerror:
         place = f"{failure.filename}: " if failure.filename is not None else ""
-        return f"{place}{failure.strerror}."
+        return f"{place}{failure.strerror.rstrip('.')}."
     return (
         f"unexpected {type(failure).__name__}: {failure} "
         "(set HEADWATER_DEBUG=1 to see where it comes from)"

@@ -6,15 +6,13 @@ is imported when a command runs, so that `--help` and a wrong option answer at o
 
 from __future__ import annotations
 
-import contextlib
-import io
-import os
 import sys
-from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated
 
 import typer
+
+from headwater.cli.standard_output import standard_output
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -154,7 +152,7 @@ def dump(
     )
     keys, values = key_decoder or Decoder.string, value_decoder or Decoder.string
     writer: JsonDump | TextDump
-    with _standard_output():
+    with standard_output():
         if as_json:
             writer = JsonDump(
                 sys.stdout,
@@ -181,21 +179,6 @@ def dump(
         raise typer.Exit(EXIT_FAULTS)
 
 
-@contextlib.contextmanager
-def _standard_output() -> Iterator[None]:
-    """Lets file names of any bytes through, and ends quietly when the reader has seen enough."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="surrogateescape")
-    try:
-        yield
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # What is still buffered must not fail once more when the process ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(EXIT_FAULTS) from None
-
-
 @app.command(help=VERIFY_HELP)
 def verify(
     directories: Annotated[
@@ -218,7 +201,7 @@ def verify(
     from headwater.cli.log_verification import run_verification
     from headwater.storage.inspection.verify import NotALogDirectoryError
 
-    with _standard_output():
+    with standard_output():
         try:
             problem_count = run_verification(directories, deep=deep, as_json=as_json)
         except NotALogDirectoryError as error:

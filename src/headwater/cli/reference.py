@@ -3,33 +3,71 @@
 `make docs` writes the page; a test fails when it is out of date.
 """
 
-from headwater.base.settings import render_markdown
+from typing import Final
+
+from headwater.base.settings import SettingTable, render_markdown
+from headwater.broker.settings.accepted_settings import ACCEPTED_SETTINGS
+from headwater.broker.settings.coordinator_settings import COORDINATOR_SETTINGS
+from headwater.broker.settings.identity_settings import IDENTITY_SETTINGS
+from headwater.broker.settings.metrics_settings import METRICS_SETTINGS
+from headwater.broker.settings.network_settings import NETWORK_SETTINGS
+from headwater.broker.settings.replication_settings import REPLICATION_SETTINGS
+from headwater.broker.settings.request_settings import REQUEST_SETTINGS
+from headwater.broker.settings.tables import BROKER_SETTINGS, TOPIC_SETTINGS
+from headwater.broker.settings.topic_creation_settings import TOPIC_CREATION_SETTINGS
 from headwater.storage.log_settings import LOG_SETTINGS
 
-HEADING = """# Settings
+HEADING: Final = """# Settings
 
-Written by `make docs` from the tables in the source; names, defaults and bounds are Kafka's.
+Written by `make docs` from the tables in the source. Names, types, defaults and bounds are those of
+Kafka 4.1, but for settings that say "not in Kafka".
 
-A broker's settings stand in a properties file. Those with a topic name can also be set for one
-topic, which then has its own value; `log.retention.ms` beats `log.retention.minutes` beats
-`log.retention.hours`, and `log.roll.ms` beats `log.roll.hours`.
+A broker reads its settings from a properties file (`headwater serve --config FILE`) and from
+`--set name=value`, which wins. Settings that say "cluster-wide" can also be changed while it runs,
+for all brokers or for one. What was set for one broker beats what was set for all, that beats what
+the broker was started with, and that beats the default.
+
+A topic has the settings in the last table but one. Where it sets none itself it follows its
+broker. Where the same thing can be said in several units the finer one wins: `log.retention.ms`
+beats `log.retention.minutes` beats `log.retention.hours`, and `log.roll.ms` beats `log.roll.hours`.
+
+Some settings are taken without effect, so that a configuration written for Kafka works as it is.
+The last table says which, and why.
 """
+
+_AREAS: Final[tuple[tuple[str, SettingTable], ...]] = (
+    ("who it is", IDENTITY_SETTINGS),
+    ("network and threads", NETWORK_SETTINGS),
+    ("creating and deleting topics", TOPIC_CREATION_SETTINGS),
+    ("requests", REQUEST_SETTINGS),
+    ("durability and replication", REPLICATION_SETTINGS),
+    ("logs", LOG_SETTINGS),
+    ("groups, offsets and transactions", COORDINATOR_SETTINGS),
+    ("metrics", METRICS_SETTINGS),
+    ("taken from configurations of Kafka", ACCEPTED_SETTINGS),
+)
 
 
 def settings_page() -> str:
     """The whole page."""
-    topic = LOG_SETTINGS.topic_table("topic")
-    return "\n".join(
-        (
-            HEADING,
-            "## For a broker: the log",
-            "",
-            render_markdown(LOG_SETTINGS),
-            "## For a topic",
-            "",
-            render_markdown(topic),
-        )
-    )
+    sections = [(f"For a broker: {area}", render_markdown(table)) for area, table in _AREAS]
+    sections.append(("For a topic", render_markdown(TOPIC_SETTINGS)))
+    sections.append(("Taken without effect", _without_effect()))
+    return "\n".join((HEADING, *(f"## {title}\n\n{text}" for title, text in sections)))
+
+
+def _without_effect() -> str:
+    reasons = {row.name: row.without_effect for row in BROKER_SETTINGS if row.without_effect}
+    reasons |= {
+        f"{row.name} (topic)": row.without_effect
+        for row in TOPIC_SETTINGS
+        if row.without_effect and row.name not in reasons
+    }
+    lines = ["| Name | Why |", "| --- | --- |"]
+    for name, reason in sorted(reasons.items()):
+        shown, _, suffix = name.partition(" ")
+        lines.append(f"| `{shown}`{f' {suffix}' if suffix else ''} | {reason} |")
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

@@ -153,7 +153,7 @@ class Controller:
         _, writes = self._elected()
 
         async def change() -> range:
-            last_block = await self._store.exists(PRODUCER_ID_BLOCK)
+            last_block = await writes.read(PRODUCER_ID_BLOCK)
             block, operation = plan_block(last_block, self.broker.broker_id, count)
             await writes.multi([operation])
             return range(block.first, block.last + 1)

@@ -118,11 +118,14 @@ async def _load_configs(
 ) -> dict[ConfigResource, ConfigImage]:
     names = await store.children(parent)
     paths = [f"{parent}/{name}" for name in names]
-    nodes = await store.get_many(paths)
-    return {
-        ConfigResource(kind, "" if name == DEFAULT_ENTITY else name): ConfigImage(
-            MappingProxyType(decode_configs(path, node.data)), node.version
-        )
-        for name, path, node in zip(names, paths, nodes, strict=True)
-        if node is not None
-    }
+    known: dict[tuple[bytes, int], ConfigImage] = {}
+    loaded: dict[ConfigResource, ConfigImage] = {}
+    for name, path, node in zip(names, paths, await store.get_many(paths), strict=True):
+        if node is None:
+            continue
+        key = (node.data, node.version)
+        if key not in known:
+            configs = MappingProxyType(decode_configs(path, node.data))
+            known[key] = ConfigImage(configs, node.version)
+        loaded[ConfigResource(kind, "" if name == DEFAULT_ENTITY else name)] = known[key]
+    return loaded

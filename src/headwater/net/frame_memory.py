@@ -14,7 +14,10 @@ from __future__ import annotations
 
 import mmap
 
-SCRATCH_SIZE = 64 * 1024
+SCRATCH_SIZE = 1024 * 1024
+SMALL_SCRATCH_SIZE = 16 * 1024
+LARGE_SIZE = 256 * 1024
+POOLED_MIN = 64 * 1024
 KEPT_SIZE_MAX = 2 * 1024 * 1024
 KEPT_BYTES_MAX = 16 * 1024 * 1024
 
@@ -22,18 +25,19 @@ KEPT_BYTES_MAX = 16 * 1024 * 1024
 class FrameMemory:
     """Gives out buffers for frames; for one event loop."""
 
-    __slots__ = ("_kept", "_kept_bytes", "scratch", "scratch_bytes")
+    __slots__ = ("_kept", "_kept_bytes", "scratch", "scratch_bytes", "small_scratch")
 
     def __init__(self) -> None:
         self.scratch_bytes = bytearray(SCRATCH_SIZE)
         self.scratch = memoryview(self.scratch_bytes)
+        self.small_scratch = self.scratch[:SMALL_SCRATCH_SIZE]
         #: By size class, which is the exponent of a power of two: all buffers, in use or not.
         self._kept: dict[int, list[bytearray]] = {}
         self._kept_bytes = 0
 
     def take(self, size: int) -> memoryview:
         """A writable view of `size` bytes of whatever content, in memory that nobody else sees."""
-        if size <= SCRATCH_SIZE:
+        if size < POOLED_MIN:
             return memoryview(bytearray(size))
         if size > KEPT_SIZE_MAX:
             return memoryview(mmap.mmap(-1, size))

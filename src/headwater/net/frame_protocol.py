@@ -23,6 +23,7 @@ from struct import Struct
 from typing import cast
 from weakref import WeakKeyDictionary
 
+from headwater.net import frame_memory
 from headwater.net.frame_memory import FrameMemory
 
 LENGTH = Struct(">i")
@@ -57,6 +58,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
         "_loop",
         "_memory",
         "_pauses",
+        "_window",
         "bytes_in",
         "frame_size_max",
         "transport",
@@ -73,6 +75,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self._filled = 0
         # Otherwise there may be one to three bytes of the next frame's length.
         self._head = b""
+        self._window = self._memory.scratch
         self._backlog: bytearray | None = None
         self._backlog_position = 0
         self._pauses = 0
@@ -107,10 +110,10 @@ class FrameProtocol(asyncio.BufferedProtocol):
             return frame[self._filled :]
         head = self._head
         if head:
-            scratch = self._memory.scratch
-            scratch[: len(head)] = head
-            return scratch[len(head) :]
-        return self._memory.scratch
+            window = self._window
+            window[: len(head)] = head
+            return window[len(head) :]
+        return self._window
 
     def buffer_updated(self, nbytes: int) -> None:
         self.bytes_in += nbytes
@@ -119,6 +122,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
             if self._head:
                 nbytes += len(self._head)
                 self._head = b""
+            self._window = self._memory.scratch
             self._scan(self._memory.scratch_bytes, 0, nbytes)
             return
         self._filled += nbytes
@@ -175,7 +179,11 @@ class FrameProtocol(asyncio.BufferedProtocol):
             if frame_end > end:
                 self._start_frame(size, data, position, end)
                 break
-            frame = memoryview(data[position:frame_end])
+            if size < frame_memory.POOLED_MIN:
+                frame = memoryview(data[position:frame_end])
+            else:
+                frame = self._memory.take(size)
+                frame[:] = memoryview(data)[position:frame_end]
             position = frame_end
             if position != end and not is_series:
                 is_series = True
@@ -202,3 +210,5 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self._frame_size = size
         self._filled = filled
         frame[:filled] = memoryview(data)[position:end]
+        if size >= frame_memory.LARGE_SIZE:
+            self._window = self._memory.small_scratch

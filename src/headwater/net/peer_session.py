@@ -102,7 +102,7 @@ class PeerSession(Generic[Waiter]):
         parts = encode_request(api_key, version, correlation_id, self._client_id, message)
         if waiter is not None:
             self._pending[correlation_id] = _Pending(api_key, version, waiter)
-        return parts  # type: ignore[return-value]
+        return parts
 
     def response(self, frame: memoryview) -> Answer[Waiter]:
         """Whose answer a frame is; MalformedMessageError if nobody has asked for it."""

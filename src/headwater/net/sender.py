@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import cast
@@ -36,6 +37,7 @@ PIECE_SIZE = 256 * 1024
 """How much of a region is read at once where sendfile cannot be used."""
 TURN_SIZE = 1024 * 1024
 """How much of a region is sent before other connections get their turn."""
+MORE_FOLLOWS: int = getattr(socket, "MSG_MORE", 0)
 
 # Why parts wait in the queue, or are thrown away. With none of these the queue is empty.
 BUSY = 1
@@ -47,15 +49,15 @@ class Sender:
     """The outgoing half of one connection."""
 
     __slots__ = (
-        "_duplicate",
         "_fail",
+        "_has_socket",
         "_holds",
         "_is_reading_in",
         "_loop",
         "_queue",
         "_run_in_thread",
         "_set_busy",
-        "_socket_descriptor",
+        "_socket",
         "_transfer",
         "_transport",
         "bytes_out",
@@ -84,8 +86,8 @@ class Sender:
         self._transfer: RegionTransfer | None = None
         self._is_reading_in = False
         self._holds = 0
-        self._socket_descriptor = _plain_socket_descriptor(transport)
-        self._duplicate = -1
+        self._socket: socket.socket | None = None
+        self._has_socket: bool | None = None
         transport.set_write_buffer_limits(high=0)
 
     @property
@@ -129,10 +131,10 @@ class Sender:
         """The connection is gone, and with it what was not sent."""
         self._holds |= CLOSED
         self._queue.clear()
-        if self._duplicate >= 0:
-            self._loop.remove_writer(self._duplicate)
-            os.close(self._duplicate)
-            self._duplicate = -1
+        plain_socket, self._socket = self._socket, None
+        if plain_socket is not None:
+            self._loop.remove_writer(plain_socket)
+            plain_socket.close()
         if not self._is_reading_in:
             self._end_transfer()
 
@@ -157,8 +159,8 @@ class Sender:
                     self._continue_transfer(self._transfer)
                 elif not self._queue:
                     return
-                elif not self._send_buffers():
-                    self._transfer = RegionTransfer(cast("Region", self._queue.popleft()))
+                else:
+                    self._send_next()
         except RegionCutShortError:
             self._fail("a file became shorter than what was to be sent of it")
         except ConnectionError:
@@ -166,8 +168,18 @@ class Sender:
         except OSError as error:
             self._fail(f"a file could not be sent: {error}")
 
+    def _send_next(self) -> None:
+        if self._has_socket is None and any(type(part) not in BUFFER_TYPES for part in self._queue):
+            self._socket = _duplicate_socket(self._transport)
+            self._has_socket = self._socket is not None
+        if not self._send_buffers():
+            self._transfer = RegionTransfer(cast("Region", self._queue.popleft()))
+
     def _send_buffers(self) -> bool:
-        """Send bytes and small regions up to the next region that is large or not in memory."""
+        """Send bytes and small regions up to the next region that is large or not in memory.
+
+        False if there are none in front of that.
+        """
         queue = self._queue
         buffers: list[Buffer] = []
         size = 0
@@ -186,14 +198,28 @@ class Sender:
             size += len(data)
         if not buffers:
             return False
-        self.bytes_out += size
-        if len(buffers) == 1:
-            self._transport.write(buffers[0])
-        elif size <= JOINED_SIZE_MAX:
-            self._transport.write(b"".join(buffers))
-        else:
+        if size > JOINED_SIZE_MAX:
+            self.bytes_out += size
             self._transport.writelines(buffers)
+            return True
+        data = buffers[0] if len(buffers) == 1 else b"".join(buffers)
+        if queue and self._socket is not None:
+            self._send_ahead(self._socket, data)
+        else:
+            self.bytes_out += size
+            self._transport.write(data)
         return True
+
+    def _send_ahead(self, plain_socket: socket.socket, data: Buffer) -> None:
+        """Send bytes that a region follows: the kernel keeps them back to put both in a packet."""
+        try:
+            sent = plain_socket.send(data, MORE_FOLLOWS)
+        except BlockingIOError:
+            sent = 0
+        self.bytes_out += sent
+        if sent < len(data):
+            self._queue.appendleft(memoryview(data)[sent:])
+            self._wait_for_socket(plain_socket)
 
     def _continue_transfer(self, transfer: RegionTransfer) -> None:
         """Send of a region what the socket takes and a turn allows."""
@@ -207,17 +233,17 @@ class Sender:
             if window == 0:
                 self._start_reading_in(transfer)
                 return
-            if self._socket_descriptor < 0 or not transfer.has_descriptor:
+            if self._socket is None or not transfer.has_descriptor:
                 data = transfer.read(min(window, PIECE_SIZE))
                 self.bytes_out += len(data)
                 self._transport.write(data)
-                if self._holds:
+                if self._holds & (BUSY | CLOSED):
                     return
                 continue
             try:
-                self.bytes_out += transfer.send_to(self._socket_descriptor, window)
+                self.bytes_out += transfer.send_to(self._socket.fileno(), window)
             except BlockingIOError:
-                self._wait_for_socket()
+                self._wait_for_socket(self._socket)
                 return
         self._end_transfer()
 
@@ -226,14 +252,12 @@ class Sender:
         if transfer is not None:
             transfer.close()
 
-    def _wait_for_socket(self) -> None:
+    def _wait_for_socket(self, plain_socket: socket.socket) -> None:
         self._become_busy()
-        if self._duplicate < 0:
-            self._duplicate = os.dup(self._socket_descriptor)
-        self._loop.add_writer(self._duplicate, self._socket_has_room)
+        self._loop.add_writer(plain_socket, self._socket_has_room, plain_socket)
 
-    def _socket_has_room(self) -> None:
-        self._loop.remove_writer(self._duplicate)
+    def _socket_has_room(self, plain_socket: socket.socket) -> None:
+        self._loop.remove_writer(plain_socket)
         self._go_on()
 
     def _start_reading_in(self, transfer: RegionTransfer) -> None:
@@ -265,9 +289,9 @@ def _read_small(region: Region) -> bytes | None:
         transfer.close()
 
 
-def _plain_socket_descriptor(transport: asyncio.Transport) -> int:
-    """The descriptor to send to past the transport; -1 if there is none or bytes are encrypted."""
-    socket = transport.get_extra_info("socket")
-    if socket is None or transport.get_extra_info("sslcontext") is not None:
-        return -1
-    return cast("int", socket.fileno())
+def _duplicate_socket(transport: asyncio.Transport) -> socket.socket | None:
+    """The transport's socket, for use past it; None if there is none or it needs encryption."""
+    owned = transport.get_extra_info("socket")
+    if owned is None or transport.get_extra_info("sslcontext") is not None:
+        return None
+    return socket.socket(owned.family, owned.type, owned.proto, fileno=os.dup(owned.fileno()))

@@ -92,6 +92,7 @@ def read_partitions(
     total_bytes = 0
     is_urgent = False
     for target in targets:
+        partition: Partition | None = None
         try:
             partition = (
                 partitions.get(target.topic, target.partition)
@@ -111,7 +112,7 @@ def read_partitions(
                 min_one_batch=total_bytes == 0,
             )
         except KafkaError as error:
-            fetched.append(FetchedPartition(target, error=error))
+            fetched.append(FetchedPartition(target, partition, error=error))
             is_urgent = True
             continue
         fetched.append(FetchedPartition(target, partition, read=read))

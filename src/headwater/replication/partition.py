@@ -25,9 +25,16 @@ from typing import NamedTuple, Protocol
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.cluster.image import PartitionImage
+from headwater.replication.append_turns import AppendTurn, AppendTurns
 from headwater.storage.directories.maintenance import must_flush
 from headwater.storage.errors import LogStorageError
 from headwater.storage.flush import RunInThread, SharedFsync
+from headwater.storage.leader_append import (
+    INSPECTED_INLINE_BYTES_MAX,
+    PreparedBatches,
+    inspects_records,
+    prepare_batches,
+)
 from headwater.storage.leader_epochs import EpochEndOffset
 from headwater.storage.log_reads import LogRead
 from headwater.storage.partition_log import AppendResult, PartitionLog
@@ -104,6 +111,8 @@ class Partition:
         self.is_leader = False
         self._node_id = node_id
         self._events = events
+        self._run_in_thread = run_in_thread
+        self._turns = AppendTurns()
         self._shared_fsync = SharedFsync(log, run_in_thread)
         self._fsync_wanted_offset = 0
         self._fsync_task: asyncio.Task[None] | None = None
@@ -157,6 +166,11 @@ class Partition:
             log.advance_high_watermark(log.log_end_offset)
             self._events.on_high_watermark(self)
 
+    @property
+    def min_insync_replicas(self) -> int:
+        """How many must be in sync for acks=all: as the topic says, but no more than there are."""
+        return min(self.rules.min_insync_replicas, len(self.replicas))
+
     # -- leadership ------------------------------------------------------------------------------
 
     def check_leader(self, current_leader_epoch: int = -1) -> None:
@@ -183,7 +197,7 @@ class Partition:
 
     def append(
         self,
-        data: Buffer,
+        batches: Buffer | PreparedBatches,
         *,
         acks: int,
         now_ms: int,
@@ -192,20 +206,39 @@ class Partition:
         """Write batches to the leader's log. Whether they are safe yet is asked afterwards."""
         if not self.is_leader:
             self.check_leader()
-        if acks == ACKS_ALL and len(self.isr) < self.rules.min_insync_replicas:
+        if acks == ACKS_ALL and len(self.isr) < self.min_insync_replicas:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"{self.topic_partition} has {len(self.isr)} in-sync replicas, "
-                f"and min.insync.replicas is {self.rules.min_insync_replicas}.",
+                f"and {self.min_insync_replicas} are needed.",
             )
         result = self.log.append_as_leader(
-            data, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin
+            batches, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin
         )
         if not result.is_duplicate:
-            self.bytes_in += len(data)
+            self.bytes_in += len(batches[0] if isinstance(batches, PreparedBatches) else batches)
             self.messages_in += result.last_offset - result.base_offset + 1
         self._advance_high_watermark()
         return result
+
+    def must_prepare(self, records: Buffer) -> bool:
+        """Whether an append has to be prepared in a thread, or wait for one that is."""
+        return self._turns.is_busy or (
+            inspects_records(self.log.config) and len(records) > INSPECTED_INLINE_BYTES_MAX
+        )
+
+    def take_turn(self) -> AppendTurn:
+        """A place in the order of appends, for one that is prepared in a thread."""
+        return self._turns.take()
+
+    async def prepare(self, records: Buffer, now_ms: int) -> PreparedBatches:
+        """Look into the records in a thread; raises what an append of them would."""
+        config = self.log.config
+        prepared: list[PreparedBatches] = []
+        await self._run_in_thread(
+            lambda: prepared.append(prepare_batches(records, config, now_ms, AppendOrigin.CLIENT))
+        )
+        return prepared[0]
 
     def needs_fsync(self, acks: int) -> bool:
         """Whether an append of just now may be acknowledged only when it is on disk."""
@@ -225,11 +258,11 @@ class Partition:
             return False
         if durably and log.flushed_offset < end_offset:
             return False
-        if len(self.isr) < self.rules.min_insync_replicas:
+        if len(self.isr) < self.min_insync_replicas:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
                 f"{self.topic_partition} has {len(self.isr)} in-sync replicas left, "
-                f"and min.insync.replicas is {self.rules.min_insync_replicas}.",
+                f"and {self.min_insync_replicas} are needed.",
             )
         return True
 

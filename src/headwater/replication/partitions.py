@@ -201,7 +201,7 @@ class Partitions:
                     continue
                 creations.append(
                     self._directories.begin_creation(
-                        partition, topic.topic_id, now_ms, is_new=is_new
+                        partition, topic.topic_id, now_ms, is_new=is_new, begun=creations
                     )
                 )
             except LogStorageError as error:

@@ -77,6 +77,18 @@ class FaultyDisk:
         disk._tree = self._tree.after_power_loss(rng, self.clock.wall_ms())
         return disk
 
+    def after_process_end(self) -> FaultyDisk:
+        """The same disk for the next process: nothing is lost, but files and locks are let go.
+
+        What the process that ended still holds of this object is off for it, as after a crash.
+        """
+        self._is_off = True
+        disk = FaultyDisk(
+            self.rng.getrandbits(32), clock=self.clock, capacity_bytes=self.capacity_bytes
+        )
+        disk._tree = self._tree
+        return disk
+
     def contents(self) -> dict[str, bytes]:
         """The bytes of every file by its path, for a test to compare; works with the power off."""
         nodes = self._tree.walk()
@@ -211,3 +223,8 @@ class FaultyDisk:
         self._begin("stat", path)
         self._tree.existing(path)
         return self.free_bytes_unchecked()
+
+    def total_bytes(self, path: str) -> int:
+        self._begin("stat", path)
+        self._tree.existing(path)
+        return ENDLESS_BYTES if self.capacity_bytes is None else self.capacity_bytes

@@ -8,6 +8,8 @@ another compression than the producer used, and when old bounds on timestamps ar
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from headwater.storage.errors import (
     InvalidTimestampError,
     RecordBatchTooLargeError,
@@ -27,6 +29,42 @@ from headwater.wire.records import (
     recompress_batch,
     validate_batch,
 )
+
+#: Looking into fewer bytes of records than this takes less time than handing them to a thread.
+INSPECTED_INLINE_BYTES_MAX = 16 << 10
+
+
+class PreparedBatches(NamedTuple):
+    """Batches that a log may take, in the topic's own compression."""
+
+    data: Buffer
+    headers: list[BatchHeader]
+
+
+def prepare_batches(
+    data: Buffer, config: LogConfig, now_ms: int, origin: AppendOrigin
+) -> PreparedBatches:
+    """All of an append that needs no log: check batches, and compress them anew if need be.
+
+    It may run in any thread. Where records are looked into it takes its time, see
+    `inspects_records`; otherwise it is a matter of microseconds.
+    """
+    headers = check_batches(data, config, now_ms, origin)
+    if config.compression is not None and headers:
+        data, headers = recompress(data, headers, config, origin)
+    return PreparedBatches(data, headers)
+
+
+def inspects_records(config: LogConfig) -> bool:
+    """Whether the settings of a topic make every record be looked at."""
+    return (
+        config.is_compacted
+        or config.compression is not None
+        or (
+            config.message_timestamp_before_max_ms != TIMESTAMP_UNBOUNDED_MS
+            and config.message_timestamp_type is TimestampType.CREATE_TIME
+        )
+    )
 
 
 def check_batches(

@@ -26,7 +26,7 @@ from headwater.storage.errors import LogStorageError, OffsetOutOfRangeError
 from headwater.storage.files import FileSystem
 from headwater.storage.flush import Durability, FlushPlan
 from headwater.storage.handles import HandleCache
-from headwater.storage.leader_append import assign_offsets, check_batches, recompress
+from headwater.storage.leader_append import PreparedBatches, assign_offsets, prepare_batches
 from headwater.storage.leader_epochs import LeaderEpochs
 from headwater.storage.log_config import LogConfig
 from headwater.storage.log_reads import (
@@ -110,7 +110,7 @@ class PartitionLog:
 
     def append_as_leader(
         self,
-        data: Buffer,
+        batches: Buffer | PreparedBatches,
         *,
         leader_epoch: int,
         now_ms: int,
@@ -119,11 +119,11 @@ class PartitionLog:
         """Check batches, give them offsets and write them. A `bytearray` is patched in place."""
         self._check_usable()
         config = self.config
-        headers = check_batches(data, config, now_ms, origin)
+        if not isinstance(batches, PreparedBatches):
+            batches = prepare_batches(batches, config, now_ms, origin)
+        data, headers = batches
         if not headers:
             return AppendResult(self.log_end_offset, self.log_end_offset - 1, NO_TIMESTAMP)
-        if config.compression is not None:
-            data, headers = recompress(data, headers, config, origin)
         if isinstance(data, bytes) or (isinstance(data, memoryview) and data.readonly):
             data = bytearray(data)
         headers = assign_offsets(data, headers, self.log_end_offset, leader_epoch, config, now_ms)

@@ -10,12 +10,13 @@ A field that a version does not have is at its default after decoding, and is ig
 """
 
 import struct
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.region import Buffer, Part, Region
 from headwater.wire.reader_source import MalformedMessageError, Reader, compile_reader
-from headwater.wire.schema import Buffer, Message, Region
-from headwater.wire.writer_source import Part, Writer, compile_writer
+from headwater.wire.schema import Message
+from headwater.wire.writer_source import Writer, compile_writer
 
 __all__ = (
     "Buffer",
@@ -27,6 +28,9 @@ __all__ = (
     "encode",
     "encode_parts",
 )
+
+# How much of a message an error shows; it may hold megabytes of records.
+MESSAGE_SHOWN_LENGTH_MAX: Final = 500
 
 MessageType = TypeVar("MessageType", bound=Message)
 
@@ -84,8 +88,9 @@ def _write(message: Message, version: int, pieces: list[bytes], parts: list[Part
     try:
         writer(message, pieces, parts)
     except (struct.error, TypeError, AttributeError) as error:
+        shown = repr(message)[:MESSAGE_SHOWN_LENGTH_MAX]
         raise UnencodableMessageError(
-            f"This cannot be written in version {version}: {error}: {message!r}"
+            f"Version {version} cannot hold this message: {error}: {shown}"
         ) from error
 
 

@@ -12,11 +12,11 @@ API. No tagged field of a header is known, so they are skipped, and never writte
 import struct
 from typing import Final, NamedTuple
 
+from headwater.base.region import Buffer, Part
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.codec import encode_parts
 from headwater.wire.reader_source import MalformedMessageError, skip_tags
-from headwater.wire.schema import NEVER_FLEXIBLE, Buffer, Message
-from headwater.wire.writer_source import Part
+from headwater.wire.schema import NEVER_FLEXIBLE, Message
 
 _REQUEST_START: Final = struct.Struct(">hhih")
 _REQUEST_PREFIX: Final = struct.Struct(">ihhih")
@@ -56,10 +56,11 @@ def read_request_header(frame: Buffer) -> RequestHeader:
             client_id_end = position + client_id_size
             if client_id_end > len(frame):
                 raise MalformedMessageError("The client id is longer than the request.")
-            client_id = bytes(frame[position:client_id_end]).decode()
+            client_id = str(frame[position:client_id_end], "utf-8")
             position = client_id_end
         if api_version >= _FLEXIBLE_REQUESTS_SINCE.get(api_key, NEVER_FLEXIBLE):
-            position = skip_tags(frame, position, len(frame))
+            # A zero, for no tags, is all that clients send here.
+            position = skip_tags(frame, position, len(frame)) if frame[position] else position + 1
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise MalformedMessageError(f"The header of a request is malformed: {error}.") from error
     return RequestHeader(api_key, api_version, correlation_id, client_id, position)

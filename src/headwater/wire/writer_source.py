@@ -13,10 +13,9 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final
 
-from headwater.wire.schema import Field, Message, Region, Struct
+from headwater.base.region import Part
+from headwater.wire.schema import Field, Message, Struct
 from headwater.wire.source_text import FIXED_FORMATS, LENGTH_FORMATS, SourceText
-
-Part = bytes | bytearray | memoryview | Region
 
 # Takes the message, the list of the pieces of the last part, and the list of the parts before it.
 Writer = Callable[[Any, list[bytes], list[Part]], None]

@@ -41,9 +41,7 @@ def test_operations_are_told_only_to_those_who_ask(tmp_path: Path) -> None:
     ("endpoint_type", "code"),
     [(2, ErrorCode.MISMATCHED_ENDPOINT_TYPE), (3, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE)],
 )
-def test_only_brokers_can_be_described(
-    tmp_path: Path, endpoint_type: int, code: ErrorCode
-) -> None:
+def test_only_brokers_can_be_described(tmp_path: Path, endpoint_type: int, code: ErrorCode) -> None:
     async def scenario(broker: HandlerBroker) -> None:
         request = DescribeClusterRequest(endpoint_type=endpoint_type)
         answer = await broker.ask(request, DescribeClusterResponse)

@@ -102,7 +102,7 @@ def _session(
 ) -> FetchSession | None:
     """The session that a request goes on with or starts; None if it wants or gets none."""
     sessions = context.broker.fetch_sessions
-    now_ms = int(context.received_s * 1000)
+    now_ms = int(context.broker.loop_time() * 1000)
     if is_incremental(request.session_epoch):
         forgotten = [
             (topic.topic_id if by_id else topic.topic, partition)

@@ -13,6 +13,7 @@
 In v0 a replica that cannot be reached is left out and the partition marked; later versions list it.
 """
 
+import uuid
 from collections.abc import Iterable
 from typing import TypeVar
 
@@ -58,7 +59,7 @@ async def handle(request: MetadataRequest, context: RequestContext) -> MetadataR
             topic_id=topic.topic_id,
             is_internal=is_internal(topic.name),
             partitions=[
-                _partition(number, reachable.describe(partition), version)
+                answer_partition(number, reachable.describe(partition), version)
                 for number, partition in enumerate(topic.partitions)
             ],
             topic_authorized_operations=operations,
@@ -68,7 +69,7 @@ async def handle(request: MetadataRequest, context: RequestContext) -> MetadataR
     if _wants_all(request, version):
         topics = [found(topic) for topic in image.topics.values()]
     elif _uses_ids(request):
-        for topic_id in _unique(topic.topic_id for topic in request.topics or ()):
+        for topic_id in _asked_ids(request):
             topic = image.topic_by_id(topic_id)
             topics.append(
                 found(topic)
@@ -133,7 +134,13 @@ def _wants_all(request: MetadataRequest, version: int) -> bool:
 
 def _uses_ids(request: MetadataRequest) -> bool:
     """One id is enough: names beside it are not looked at, as in Kafka."""
-    return any(topic.topic_id != ZERO_TOPIC_ID for topic in request.topics or ())
+    return bool(_asked_ids(request))
+
+
+def _asked_ids(request: MetadataRequest) -> list[uuid.UUID]:
+    return _unique(
+        topic.topic_id for topic in request.topics or () if topic.topic_id != ZERO_TOPIC_ID
+    )
 
 
 def _asked_names(request: MetadataRequest) -> list[str]:
@@ -161,7 +168,7 @@ async def _create_missing(
     return failures
 
 
-def _partition(
+def answer_partition(
     number: int, described: PartitionDescription, version: int
 ) -> MetadataResponsePartition:
     error, replicas, isr = described.error, described.replicas, described.isr

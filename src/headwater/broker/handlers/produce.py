@@ -18,13 +18,17 @@ the connection, which is all that such a producer can notice.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from typing import TYPE_CHECKING
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.api_handler import ExchangeHandler
 from headwater.broker.produce_checks import check_partition_records
+from headwater.replication.append_turns import AppendTurn
 from headwater.replication.delayed_produce import AwaitedAppend, DelayedProduce
 from headwater.replication.partition import ACKS_ALL, Partition
+from headwater.storage.leader_append import PreparedBatches
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.codec import decode
 from headwater.wire.frames import RequestHeader, encode_response
@@ -37,64 +41,87 @@ from headwater.wire.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from headwater.wire.records import InvalidRecordError
+from headwater.wire.records import Buffer, InvalidRecordError
 
 if TYPE_CHECKING:
     from headwater.broker.context import RequestContext
     from headwater.net.exchange import Exchange
 
+_logger = logging.getLogger(__name__)
+
 _VALID_ACKS = (0, 1, ACKS_ALL)
+#: What a log finds wrong with records, after which a producer may want to know where it starts.
+_VALIDATION_ERRORS = frozenset(
+    {
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.INVALID_TIMESTAMP,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+    }
+)
 
 
 def handle(exchange: Exchange, header: RequestHeader, context: RequestContext) -> None:
     request, _ = decode(ProduceRequest, exchange.frame, header.api_version, header.body_position)
-    produce = _Produce(exchange, header, context, request.acks)
-    response = produce.append_all(request)
-    waiting = produce.waiting
-    if request.acks == 0:
-        produce.answer_acks_zero()
-    elif not waiting:
-        produce.answer(response)
+    produce = _Produce(exchange, header, context, request)
+    response = produce.append_all()
+    if produce.preparing:
+        context.broker.tasks.spawn(produce.finish_later(response))
     else:
-        operation = DelayedProduce(
-            [append for append, _ in waiting], lambda: produce.answer_late(response)
-        )
-        keys = [append.partition.topic_partition for append, _ in waiting]
-        context.broker.parked.produce.try_complete_else_park(operation, request.timeout_ms, keys)
+        produce.finish(response)
 
 
 class _Produce:
     """One request on its way through the partitions."""
 
-    __slots__ = ("_acks", "_context", "_exchange", "_header", "failure", "waiting")
+    __slots__ = (
+        "_acks",
+        "_context",
+        "_exchange",
+        "_failure",
+        "_header",
+        "_request",
+        "_waiting",
+        "preparing",
+    )
 
     def __init__(
-        self, exchange: Exchange, header: RequestHeader, context: RequestContext, acks: int
+        self,
+        exchange: Exchange,
+        header: RequestHeader,
+        context: RequestContext,
+        request: ProduceRequest,
     ) -> None:
         self._exchange = exchange
         self._header = header
         self._context = context
-        self._acks = acks
+        self._request = request
+        self._acks = request.acks
+        #: Appends whose records are being looked into; they fill in their answers themselves.
+        self.preparing: list[asyncio.Task[None]] = []
         #: Appends that are not safe yet, with the part of the answer that each decides.
-        self.waiting: list[tuple[AwaitedAppend, PartitionProduceResponse]] = []
+        self._waiting: list[tuple[AwaitedAppend, PartitionProduceResponse]] = []
         #: The first error, for producers who get no answer.
-        self.failure: KafkaError | None = None
+        self._failure: KafkaError | None = None
 
-    def append_all(self, request: ProduceRequest) -> ProduceResponse:
+    def append_all(self) -> ProduceResponse:
         partitions = self._context.broker.partitions
         now_ms = self._context.broker.clock.wall_ms()
         by_id = self._header.api_version >= 13
         topics = []
-        for topic in request.topic_data:
+        for topic in self._request.topic_data:
             answers = []
             for data in topic.partition_data:
+                answer = PartitionProduceResponse(index=data.index)
+                answers.append(answer)
                 partition = None
                 try:
                     name = partitions.topic_name(topic.topic_id) if by_id else topic.name
                     partition = partitions.get(name, data.index)
-                    answers.append(self._append(partition, data, now_ms))
+                    self._start(partition, data, answer, now_ms)
                 except KafkaError as error:
-                    answers.append(self._refuse(data.index, error, partition))
+                    self._refuse(answer, error, partition)
             topics.append(
                 TopicProduceResponse(
                     name=topic.name, topic_id=topic.topic_id, partition_responses=answers
@@ -102,42 +129,102 @@ class _Produce:
             )
         return ProduceResponse(responses=topics)
 
-    def _append(
-        self, partition: Partition, data: PartitionProduceData, now_ms: int
-    ) -> PartitionProduceResponse:
-        acks = self._acks
-        if acks not in _VALID_ACKS:
+    def _start(
+        self,
+        partition: Partition,
+        data: PartitionProduceData,
+        answer: PartitionProduceResponse,
+        now_ms: int,
+    ) -> None:
+        """Append a partition's share, or begin to prepare it."""
+        if self._acks not in _VALID_ACKS:
             raise KafkaError(
-                ErrorCode.INVALID_REQUIRED_ACKS, f"acks must be 0, 1 or -1, and is {acks}."
+                ErrorCode.INVALID_REQUIRED_ACKS, f"acks must be 0, 1 or -1, and is {self._acks}."
             )
         records = check_partition_records(data.records, self._header.api_version)
+        if partition.must_prepare(records):
+            turn = partition.take_turn()
+            work = self._append_in_turn(partition, turn, records, answer, now_ms)
+            self.preparing.append(self._context.broker.tasks.spawn(work))
+        else:
+            self._append(partition, records, answer, now_ms)
+
+    async def _append_in_turn(
+        self,
+        partition: Partition,
+        turn: AppendTurn,
+        records: Buffer,
+        answer: PartitionProduceResponse,
+        now_ms: int,
+    ) -> None:
+        # It starts before the turn comes, and what is wrong with it is told when the turn is there.
+        preparation = self._context.broker.tasks.spawn(partition.prepare(records, now_ms))
+        async with turn:
+            try:
+                self._append(partition, await preparation, answer, now_ms)
+            except KafkaError as error:
+                self._refuse(answer, error, partition)
+
+    def _append(
+        self,
+        partition: Partition,
+        records: Buffer | PreparedBatches,
+        answer: PartitionProduceResponse,
+        now_ms: int,
+    ) -> None:
+        acks = self._acks
         result = partition.append(records, acks=acks, now_ms=now_ms)
-        answer = PartitionProduceResponse(
-            index=data.index,
-            base_offset=result.base_offset,
-            log_append_time_ms=result.log_append_time_ms,
-            log_start_offset=partition.log.log_start_offset,
-        )
+        answer.base_offset = result.base_offset
+        answer.log_append_time_ms = result.log_append_time_ms
+        answer.log_start_offset = partition.log.log_start_offset
         durably = partition.needs_fsync(acks)
         if durably or acks == ACKS_ALL:
             append = AwaitedAppend(partition, result.last_offset + 1, durably=durably)
             if not append.settle():
                 if durably:
                     partition.request_fsync(append.end_offset)
-                self.waiting.append((append, answer))
+                self._waiting.append((append, answer))
             elif append.error is not None:
                 raise append.error
-        return answer
+
+    async def finish_later(self, response: ProduceResponse) -> None:
+        """Wait for what is being prepared, each in its turn."""
+        try:
+            for append in self.preparing:
+                await append
+        except Exception:
+            _logger.exception("a produce request failed")
+            self._exchange.disconnect("the broker failed to handle PRODUCE")
+        else:
+            self.finish(response)
+
+    def finish(self, response: ProduceResponse) -> None:
+        """Answer now, or when the appends are safe."""
+        if self._acks == 0:
+            self._answer_acks_zero()
+        elif not self._waiting:
+            self._answer(response)
+        else:
+            operation = DelayedProduce(
+                [append for append, _ in self._waiting], lambda: self._answer_late(response)
+            )
+            keys = [append.partition.topic_partition for append, _ in self._waiting]
+            self._context.broker.parked.produce.try_complete_else_park(
+                operation, self._request.timeout_ms, keys
+            )
 
     def _refuse(
-        self, index: int, error: KafkaError, partition: Partition | None
-    ) -> PartitionProduceResponse:
-        if self.failure is None:
-            self.failure = error
+        self, answer: PartitionProduceResponse, error: KafkaError, partition: Partition | None
+    ) -> None:
+        if self._failure is None:
+            self._failure = error
         self._context.record_error(error.code)
-        answer = PartitionProduceResponse(
-            index=index, error_code=error.code, base_offset=-1, error_message=str(error)
-        )
+        answer.error_code = error.code
+        answer.error_message = str(error)
+        answer.base_offset = -1
+        answer.log_append_time_ms = -1
+        if partition is not None and error.code in _VALIDATION_ERRORS:
+            answer.log_start_offset = partition.log_start_offset
         if isinstance(error, InvalidRecordError):
             answer.record_errors = [
                 BatchIndexAndErrorMessage(batch_index=number) for number in error.record_numbers
@@ -146,27 +233,23 @@ class _Produce:
             answer.current_leader = LeaderIdAndEpoch(
                 leader_id=partition.leader, leader_epoch=partition.leader_epoch
             )
-        return answer
 
-    def answer_late(self, response: ProduceResponse) -> None:
-        for append, answer in self.waiting:
+    def _answer_late(self, response: ProduceResponse) -> None:
+        for append, answer in self._waiting:
             if append.error is not None:
-                self._context.record_error(append.error.code)
-                answer.error_code = append.error.code
-                answer.error_message = str(append.error)
-                answer.base_offset = -1
-        self.answer(response)
+                self._refuse(answer, append.error, append.partition)
+        self._answer(response)
 
-    def answer(self, response: ProduceResponse) -> None:
+    def _answer(self, response: ProduceResponse) -> None:
         header = self._header
         self._exchange.answer(
             encode_response(ApiKey.PRODUCE, header.api_version, header.correlation_id, response)
         )
         self._context.record_answer()
 
-    def answer_acks_zero(self) -> None:
-        if self.failure is not None:
-            self._exchange.disconnect(f"a produce request with acks=0 failed: {self.failure}")
+    def _answer_acks_zero(self) -> None:
+        if self._failure is not None:
+            self._exchange.disconnect(f"a produce request with acks=0 failed: {self._failure}")
         else:
             self._exchange.answer_nothing()
         self._context.record_answer()

@@ -1,7 +1,7 @@
 """What a change of settings makes of the present ones, and whether it may be made.
 
 `merge` is pure: the texts that are set, and operations on them, give the texts that shall be set.
-The checks then look at the result as a whole. A topic's errors have the code INVALID_CONFIG. A
+The checks then look at the result as a whole, values included. A topic's errors have the code INVALID_CONFIG. A
 broker's have INVALID_REQUEST, which is what Kafka answers there; only a name that does not exist is
 INVALID_CONFIG too, where Kafka would keep it for plugins that Headwater does not have.
 """
@@ -9,7 +9,7 @@ INVALID_CONFIG too, where Kafka would keep it for plugins that Headwater does no
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
@@ -64,10 +64,7 @@ def merge(
     inherited: Callable[[str], tuple[str, ...] | None],
 ) -> dict[str, str]:
     """`present` after the operations; `inherited` gives the list that holds where none is set."""
-    names = [operation.name for operation in operations]
-    for name in names:
-        if names.count(name) > 1:
-            raise _invalid_request(f"The request names {name} more than once.")
+    check_distinct(operation.name for operation in operations)
     merged = dict(present)
     for name, operation, value in operations:
         if operation == Operation.DELETE:
@@ -79,33 +76,46 @@ def merge(
             merged[name] = _normal_text(table[name], value)
         elif operation in (Operation.APPEND, Operation.SUBTRACT):
             row = table[name]
-            items = _list_items(row, merged.get(name), inherited)
-            change = [item for item in (each.strip() for each in value.split(",")) if item]
+            # As keys, which keep their order, so that nothing is there twice.
+            items = dict.fromkeys(_list_items(row, merged.get(name), inherited))
+            change = dict.fromkeys(filter(None, (each.strip() for each in value.split(","))))
             if operation == Operation.APPEND:
-                items += [item for item in change if item not in items]
+                items |= change
             else:
-                items = [item for item in items if item not in change]
+                items = {item: None for item in items if item not in change}
             merged[name] = _normal_text(row, ",".join(items))
         else:
             raise _invalid_request(f"There is no operation {operation} on settings.")
     return merged
 
 
+def check_distinct(names: Iterable[str]) -> None:
+    """Refuse a request that names a setting more than once, as it could mean anything."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise _invalid_request(f"The request names {name} more than once.")
+        seen.add(name)
+
+
 def _list_items(
     row: Setting, text: str | None, inherited: Callable[[str], tuple[str, ...] | None]
-) -> list[str]:
+) -> tuple[str, ...]:
     if row.kind is not SettingKind.LIST:
         raise SettingError(
             f"Nothing can be added to or taken from {row.name}, because it is no list."
         )
     if text is None:
-        return list(inherited(row.name) or ())
-    value = row.parse(text)
-    return list(value) if isinstance(value, tuple) else []
+        return inherited(row.name) or ()
+    return tuple(item.strip() for item in text.split(",")) if text else ()
 
 
 def _normal_text(row: Setting, text: str) -> str:
-    return row.render(row.parse(text), reveal=True) or ""
+    try:
+        return row.render(row.parse(text), reveal=True) or ""
+    except SettingError:
+        # It is for the check that follows to refuse it.
+        return text
 
 
 # -- topics --------------------------------------------------------------------------------------

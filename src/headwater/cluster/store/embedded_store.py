@@ -54,9 +54,13 @@ class EmbeddedStore:
 
     @classmethod
     async def open(cls, journal: Journal, clock: Clock) -> Self:
-        """Load what the journal holds."""
-        content = await journal.load()
-        return cls(NodeTree(content.rows, content.transaction_id), journal, clock)
+        """Load what the journal holds; if that fails, the journal is closed."""
+        try:
+            content = await journal.load()
+            return cls(NodeTree(content.rows, content.transaction_id), journal, clock)
+        except BaseException:
+            await journal.close()
+            raise
 
     def connect(self) -> EmbeddedSession:
         """Begin a session."""

@@ -46,7 +46,9 @@ class NodeTree:
 
     def __init__(self, rows: Iterable[NodeRow] = (), transaction_id: int = 0) -> None:
         self.transaction_id = transaction_id
-        self._root = TreeNode(b"", 0, 0, 0)
+        #: A path begins with an empty name: that of the root, which lies below this one.
+        self._above_root = TreeNode(b"", 0, 0, 0)
+        self._above_root.children = {"": TreeNode(b"", 0, 0, 0)}
         #: The paths that go with a session, in the order of their creation.
         self._ephemerals: dict[int, dict[str, None]] = {}
         self._load(rows)
@@ -56,25 +58,31 @@ class NodeTree:
         # Equal data is kept once: the states of most partitions are the same bytes.
         known_data: dict[bytes, bytes] = {}
         for path, data, version, created_ms, modified_ms, creation_id, sequence in rows:
-            kept_data = known_data.setdefault(data, data)
-            node = TreeNode(kept_data, version, created_ms, modified_ms, creation_id)
-            node.sequence = sequence
+            data = known_data.setdefault(data, data)
+            node = TreeNode(data, version, created_ms, modified_ms, creation_id, sequence)
             if path == ROOT:
                 check(not self._root.children, "the row of the root must come first")
-                self._root = nodes[""] = node
+                self._above_root.children = {"": node}
+                nodes[""] = node
             else:
                 _hang(path, node, nodes)
 
+    @property
+    def _root(self) -> TreeNode:
+        return (self._above_root.children or {})[""]
+
     def find(self, path: str) -> TreeNode | None:
         """The node, if there is one; raises InvalidPathError."""
-        node: TreeNode | None = self._root
-        if path != ROOT:
-            for name in path[1:].split("/"):
-                if node is None or node.children is None:
-                    node = None
-                    break
-                node = node.children.get(name)
-        if node is None or path[0] != "/":
+        if len(path) < 2:
+            split_path(path)
+            return self._root
+        node: TreeNode | None = self._above_root
+        for name in path.split("/"):
+            if node is None or node.children is None:
+                node = None
+                break
+            node = node.children.get(name)
+        if node is None:
             # No node was ever created under a path that is none, so this check can wait.
             split_path(path)
         return node
@@ -136,8 +144,7 @@ def _hang(path: str, node: TreeNode, nodes: dict[str, TreeNode]) -> None:
     parent_path, _, name = path.rpartition("/")
     parent = nodes.get(parent_path)
     if parent is None:
-        parent = TreeNode(b"", 0, node.created_ms, node.created_ms, node.creation_id)
-        parent.sequence = 1
+        parent = TreeNode(b"", 0, node.created_ms, node.created_ms, node.creation_id, 1)
         _hang(parent_path, parent, nodes)
     if parent.children is None:
         parent.children = {}

@@ -73,11 +73,7 @@ class SqliteJournal:
         try:
             return self._read(self._open())
         except sqlite3.Error as error:
-            self._close()
             raise StoreFileError(self._explain(error)) from error
-        except StoreFileError:
-            self._close()
-            raise
 
     def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(

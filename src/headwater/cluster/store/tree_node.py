@@ -21,17 +21,23 @@ class TreeNode:
     )
 
     def __init__(
-        self, data: bytes, version: int, created_ms: int, modified_ms: int, creation_id: int = 0
+        self,
+        data: bytes,
+        version: int,
+        created_ms: int,
+        modified_ms: int,
+        creation_id: int = 0,
+        sequence: int = 0,
     ) -> None:
         self.data = data
         self.version = version
         self.created_ms = created_ms
         self.modified_ms = modified_ms
         self.creation_id = creation_id
+        #: How many children were ever created below this node: the next sequence number.
+        self.sequence = sequence
         #: The session that an ephemeral node goes with, else 0.
         self.owner = 0
-        #: How many children were ever created below this node: the next sequence number.
-        self.sequence = 0
         #: None as long as there is no child: most nodes are leaves, and a dict is not small.
         self.children: dict[str, TreeNode] | None = None
 

@@ -205,12 +205,17 @@ class LogDirectories:
 
     # -- making and deleting ---------------------------------------------------------------------
 
-    def choose_directory(self) -> LogDirectory:
-        """Where the next log goes: the directory with the fewest."""
+    def choose_directory(self, begun: Sequence[LogCreation] = ()) -> LogDirectory:
+        """Where the next log goes: the directory with the fewest, also of those being made."""
         online = self.online()
         if not online:
             self.check_online()
-        return min(online, key=lambda each: len(each.logs) + len(each.future_logs))
+
+        def log_count(directory: LogDirectory) -> int:
+            being_made = sum(each.directory is directory for each in begun)
+            return len(directory.logs) + len(directory.future_logs) + being_made
+
+        return min(online, key=log_count)
 
     def begin_creation(
         self,
@@ -220,8 +225,9 @@ class LogDirectories:
         *,
         is_new: bool = True,
         path: str | None = None,
+        begun: Sequence[LogCreation] = (),
     ) -> LogCreation:
-        """Start making a log.
+        """Start making a log; `begun` are others that are being made and spread with it.
 
         A partition that is not new may have its log in a directory that is offline. Then an empty
         one must not take its place.
@@ -231,7 +237,7 @@ class LogDirectories:
             raise LogStorageError(
                 f"{partition} may have its log in {' or '.join(offline)}, which is offline."
             )
-        directory = self.choose_directory() if path is None else self.directory_at(path)
+        directory = self.choose_directory(begun) if path is None else self.directory_at(path)
         return LogCreation.begin(directory, partition, topic_id, now_ms)
 
     def create(

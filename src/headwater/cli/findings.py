@@ -1,0 +1,49 @@
+"""What `headwater doctor` found: each thing it looked at, and whether that is well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import NamedTuple
+
+
+class Verdict(Enum):
+    """How a finding is to be taken; the value is the mark in front of its line."""
+
+    GOOD = "ok  "
+    #: Worth knowing, and no reason to act.
+    NOTE = "note"
+    #: Something that a person should change.
+    PROBLEM = "BAD "
+
+
+class Finding(NamedTuple):
+    verdict: Verdict
+    #: What was looked at, in a word or two.
+    subject: str
+    sentence: str
+
+
+def good(subject: str, sentence: str) -> Finding:
+    return Finding(Verdict.GOOD, subject, sentence)
+
+
+def note(subject: str, sentence: str) -> Finding:
+    return Finding(Verdict.NOTE, subject, sentence)
+
+
+def problem(subject: str, sentence: str) -> Finding:
+    return Finding(Verdict.PROBLEM, subject, sentence)
+
+
+def problem_count(findings: Iterable[Finding]) -> int:
+    return sum(finding.verdict is Verdict.PROBLEM for finding in findings)
+
+
+def size_text(size_bytes: float) -> str:
+    """A size for people: 1.5 GB."""
+    for unit in ("bytes", "KB", "MB", "GB"):
+        if abs(size_bytes) < 1000:
+            return f"{size_bytes:.0f} {unit}" if unit == "bytes" else f"{size_bytes:.1f} {unit}"
+        size_bytes /= 1000
+    return f"{size_bytes:.1f} TB"

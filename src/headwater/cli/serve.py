@@ -1,0 +1,105 @@
+"""`headwater serve`: run a broker until it is told to stop.
+
+Standard output says where it listens, where its data is, what an acknowledgement promises, how far
+loading is, and, in one line that scripts can wait for, that it is ready. The log goes to standard
+error and is quiet unless something is wrong.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import typer
+
+app = typer.Typer(pretty_exceptions_enable=False)
+
+DEFAULT_LISTEN: Final = "127.0.0.1:9092"
+DEFAULT_DATA_DIR: Final = "headwater-data"
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+
+HELP = f"""\
+Run a broker until Ctrl-C or SIGTERM, which finish what is under way and leave the data clean.
+
+For a first try, on {DEFAULT_LISTEN} with the data in ./{DEFAULT_DATA_DIR}:
+
+    headwater serve
+
+For other machines to reach, with a properties file as Kafka has it and one setting over it:
+
+    headwater serve --listen 0.0.0.0:9092 --data-dir /var/lib/headwater --config \
+server.properties --set num.partitions=3
+
+For tests, on a free port, which the line "Headwater is ready" tells, and without waiting for disks:
+
+    headwater serve --listen 127.0.0.1:0 --data-dir "$(mktemp -d)" --set acks.all.flush=off
+
+What is set twice comes from the later of: the defaults, --config, --set, the other options here.
+"""
+
+
+@app.command(help=HELP)
+def serve(
+    listen: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--listen",
+            metavar="HOST:PORT",
+            help="Where to listen; may be repeated. Port 0 is a free one, no host every interface; "
+            "NAME://HOST:PORT gives the listener a name.",
+            show_default=DEFAULT_LISTEN,
+        ),
+    ] = None,
+    data_dir: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--data-dir",
+            metavar="DIR",
+            help="Where the data is; may be repeated for several disks.",
+            show_default=f"./{DEFAULT_DATA_DIR}",
+        ),
+    ] = None,
+    broker_id: Annotated[
+        int | None,
+        typer.Option(
+            "--broker-id",
+            metavar="N",
+            min=0,
+            help="The broker's number.",
+            show_default="made up once and kept",
+        ),
+    ] = None,
+    config: Annotated[
+        str | None,
+        typer.Option(
+            "--config", metavar="FILE", help="Settings: a properties file, as Kafka's brokers read."
+        ),
+    ] = None,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="One setting; may be repeated."),
+    ] = None,
+    log_level: Annotated[
+        str,
+        typer.Option(
+            "--log-level",
+            metavar="LEVEL",
+            help=f"What goes to the log: {', '.join(LOG_LEVELS)}.",
+        ),
+    ] = "warning",
+) -> None:
+    if log_level.lower() not in LOG_LEVELS:
+        raise typer.BadParameter(
+            f"{log_level!r} is none of {', '.join(LOG_LEVELS)}", param_hint="--log-level"
+        )
+    # The broker and all that it needs load here, so that --help and mistakes answer at once.
+    from headwater.cli.broker_process import run_broker
+    from headwater.cli.serve_settings import serve_settings
+
+    settings = serve_settings(
+        listen=listen or [],
+        data_dirs=data_dir or [],
+        broker_id=broker_id,
+        config_path=config,
+        assignments=assignments or [],
+    )
+    raise typer.Exit(run_broker(settings, log_level=log_level.upper()))

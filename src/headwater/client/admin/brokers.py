@@ -1,0 +1,219 @@
+"""Admin operations on brokers: the cluster, log directories, versions, and active producers."""
+
+from collections.abc import Collection, Mapping
+from itertools import groupby
+from typing import NamedTuple
+
+from headwater.base.ids import TopicPartition
+from headwater.client.admin.leader_requests import ask_leaders
+from headwater.client.admin.outcomes import Operations, Outcomes, settle
+from headwater.client.bootstrap import Address
+from headwater.client.cluster_metadata import BrokerNode
+from headwater.client.errors import refusal
+from headwater.wire.api_keys import ApiKey, VersionRange
+from headwater.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopic,
+)
+from headwater.wire.messages.describe_cluster import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from headwater.wire.messages.describe_log_dirs import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+)
+from headwater.wire.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    TopicRequest,
+)
+
+
+class ClusterDescription(NamedTuple):
+    cluster_id: str | None
+    controller_id: int
+    brokers: tuple[BrokerNode, ...]
+
+
+class ReplicaSize(NamedTuple):
+    """A partition's log in a directory; `is_future` while it is being moved there."""
+
+    size_bytes: int
+    offset_lag: int
+    is_future: bool
+
+
+class LogDirectory(NamedTuple):
+    """A broker's log directory; the totals are -1 where the broker does not tell them."""
+
+    path: str
+    error_code: int
+    replicas: dict[TopicPartition, ReplicaSize]
+    total_bytes: int
+    usable_bytes: int
+
+
+class ProducerDescription(NamedTuple):
+    """A producer that wrote to a partition lately; the offset is -1 outside a transaction."""
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp_ms: int
+    coordinator_epoch: int
+    transaction_start_offset: int
+
+
+class BrokerOperations(Operations):
+    """See `Admin`."""
+
+    async def describe_cluster(self) -> ClusterDescription:
+        """The brokers that are up."""
+
+        async def attempt() -> ClusterDescription:
+            channel = await self.connection.channel()
+            if ApiKey.DESCRIBE_CLUSTER not in channel.versions:
+                await self.connection.refresh(())
+                metadata = self.connection.metadata
+                nodes = tuple(sorted(metadata.brokers.values()))
+                return ClusterDescription(metadata.cluster_id, metadata.controller_id, nodes)
+            response = await self.connection.ask(DescribeClusterRequest(), DescribeClusterResponse)
+            if response.error_code:
+                raise refusal(response.error_code, response.error_message, "The cluster")
+            brokers = (
+                BrokerNode(broker.broker_id, Address(broker.host, broker.port), broker.rack)
+                for broker in response.brokers
+            )
+            return ClusterDescription(
+                response.cluster_id, response.controller_id, tuple(sorted(brokers))
+            )
+
+        return await self.connection.retrying(attempt, "Describing the cluster")
+
+    async def api_versions(self, broker_id: int | None = None) -> dict[int, VersionRange]:
+        """What a broker said it supports when it was connected to, by API key."""
+        channel = await self.connection.channel(broker_id)
+        return dict(channel.versions)
+
+    async def describe_log_dirs(
+        self,
+        broker_ids: Collection[int] | None = None,
+        partitions: Collection[TopicPartition] | None = None,
+    ) -> Outcomes[int, list[LogDirectory]]:
+        """The log directories of brokers, all unless named, with all replicas unless named."""
+        topics = None
+        if partitions is not None:
+            topics = [
+                DescribableLogDirTopic(topic=topic, partitions=[tp.partition for tp in group])
+                for topic, group in groupby(sorted(partitions), key=lambda tp: tp.topic)
+            ]
+
+        async def attempt(pending: list[int]) -> Outcomes[int, list[LogDirectory]]:
+            outcomes: Outcomes[int, list[LogDirectory]] = {}
+            for broker_id in pending:
+                response = await self.connection.ask(
+                    DescribeLogDirsRequest(topics=topics), DescribeLogDirsResponse, broker_id
+                )
+                outcomes[broker_id] = (
+                    refusal(response.error_code, None, f"Broker {broker_id}")
+                    if response.error_code
+                    else [_log_directory(result) for result in response.results]
+                )
+            return outcomes
+
+        wanted = list(self.connection.metadata.brokers) if broker_ids is None else broker_ids
+        return await settle(self.connection, wanted, attempt, "Describing log directories")
+
+    async def alter_replica_log_dirs(
+        self, broker_id: int, directories: Mapping[TopicPartition, str]
+    ) -> Outcomes[TopicPartition, None]:
+        """Have a broker move its replicas of these partitions to other directories of its own."""
+
+        async def attempt(pending: list[TopicPartition]) -> Outcomes[TopicPartition, None]:
+            by_path: dict[str, list[TopicPartition]] = {}
+            for topic_partition in sorted(pending):
+                by_path.setdefault(directories[topic_partition], []).append(topic_partition)
+            request = AlterReplicaLogDirsRequest(
+                dirs=[
+                    AlterReplicaLogDir(
+                        path=path,
+                        topics=[
+                            AlterReplicaLogDirTopic(
+                                name=topic, partitions=[tp.partition for tp in moved]
+                            )
+                            for topic, moved in groupby(replicas, key=lambda tp: tp.topic)
+                        ],
+                    )
+                    for path, replicas in by_path.items()
+                ]
+            )
+            response = await self.connection.ask(request, AlterReplicaLogDirsResponse, broker_id)
+            outcomes: Outcomes[TopicPartition, None] = {}
+            for topic in response.results:
+                for result in topic.partitions:
+                    key = TopicPartition(topic.topic_name, result.partition_index)
+                    outcomes[key] = (
+                        refusal(result.error_code, None, str(key)) if result.error_code else None
+                    )
+            return outcomes
+
+        return await settle(self.connection, list(directories), attempt, "Moving replicas")
+
+    async def describe_producers(
+        self, partitions: Collection[TopicPartition]
+    ) -> Outcomes[TopicPartition, list[ProducerDescription]]:
+        """Who writes to these partitions with a producer id."""
+
+        async def ask_leader(
+            leader_id: int, led: list[TopicPartition]
+        ) -> Outcomes[TopicPartition, list[ProducerDescription]]:
+            request = DescribeProducersRequest(
+                topics=[
+                    TopicRequest(name=topic, partition_indexes=[tp.partition for tp in group])
+                    for topic, group in groupby(sorted(led), key=lambda tp: tp.topic)
+                ]
+            )
+            response = await self.connection.ask(request, DescribeProducersResponse, leader_id)
+            outcomes: Outcomes[TopicPartition, list[ProducerDescription]] = {}
+            for topic in response.topics:
+                for result in topic.partitions:
+                    key = TopicPartition(topic.name, result.partition_index)
+                    outcomes[key] = (
+                        refusal(result.error_code, result.error_message, str(key))
+                        if result.error_code
+                        else [
+                            ProducerDescription(
+                                producer.producer_id,
+                                producer.producer_epoch,
+                                producer.last_sequence,
+                                producer.last_timestamp,
+                                producer.coordinator_epoch,
+                                producer.current_txn_start_offset,
+                            )
+                            for producer in result.active_producers
+                        ]
+                    )
+            return outcomes
+
+        return await ask_leaders(self.connection, partitions, ask_leader, "Describing producers")
+
+
+def _log_directory(result: DescribeLogDirsResult) -> LogDirectory:
+    return LogDirectory(
+        path=result.log_dir,
+        error_code=result.error_code,
+        replicas={
+            TopicPartition(topic.name, partition.partition_index): ReplicaSize(
+                partition.partition_size, partition.offset_lag, partition.is_future_key
+            )
+            for topic in result.topics
+            for partition in topic.partitions
+        },
+        total_bytes=result.total_bytes,
+        usable_bytes=result.usable_bytes,
+    )

@@ -1,0 +1,83 @@
+"""What can go wrong for a client, each in one sentence that a person can act on.
+
+All of them are `KafkaError`s, so that a caller may look at the code alone. Those of a network in
+trouble are retriable; what a broker refuses has the code and, where it gave one, the sentence of
+that broker.
+"""
+
+from headwater.base.errors import ErrorCode, KafkaError
+
+
+class ClientError(KafkaError):
+    """The client could not do what it was asked to."""
+
+
+class InvalidAddressError(ClientError):
+    """A list of bootstrap servers that makes no sense."""
+
+    code = ErrorCode.INVALID_CONFIG
+
+
+class BrokerUnreachableError(ClientError):
+    """A broker cannot be connected to, or the connection broke before its answer came."""
+
+    code = ErrorCode.NETWORK_EXCEPTION
+
+
+class NoBrokerError(ClientError):
+    """None of the bootstrap servers can be used."""
+
+    code = ErrorCode.BROKER_NOT_AVAILABLE
+
+
+class DeadlineError(ClientError):
+    """The time that the caller gave is used up."""
+
+    code = ErrorCode.REQUEST_TIMED_OUT
+
+
+class UnknownTopicError(ClientError):
+    """The cluster has no such topic, or the topic no such partition."""
+
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    @classmethod
+    def topic(cls, name: str) -> "UnknownTopicError":
+        return cls(f"There is no topic {name!r}.")
+
+    @classmethod
+    def partition(cls, name: str, partition: int, partition_count: int) -> "UnknownTopicError":
+        last = partition_count - 1
+        there_are = "partition 0 only" if last == 0 else f"partitions 0 to {last}"
+        return cls(f"Topic {name!r} has no partition {partition}: it has {there_are}.")
+
+
+class RefusedError(ClientError):
+    """A broker answered with an error."""
+
+
+class DeliveryError(ClientError):
+    """Records that a producer accepted were not written; the code is that of the first failure."""
+
+
+def topic_refusal(error_code: int, error_message: str | None, name: str) -> ClientError:
+    """The error for an answer's code about a whole topic."""
+    if error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return UnknownTopicError.topic(name)
+    return refusal(error_code, error_message, f"Topic {name!r}")
+
+
+def refusal(error_code: int, error_message: str | None, subject: str) -> RefusedError:
+    """The error for an answer's code; `subject` says what it is about where the broker did not."""
+    code = ErrorCode.from_wire(error_code)
+    if error_message:
+        return RefusedError(code, _as_sentence(error_message))
+    if code is ErrorCode.UNKNOWN_SERVER_ERROR and error_code != code:
+        return RefusedError(code, f"{subject}: The broker answered with error code {error_code}.")
+    return RefusedError(code, f"{subject}: {code.message}")
+
+
+def _as_sentence(text: str) -> str:
+    """One line that ends like a sentence."""
+    line = " ".join(text.split())
+    return line if line.endswith((".", "!", "?")) else f"{line}."

@@ -1,0 +1,181 @@
+"""What a fetch brought of one partition: batches that are decoded when they are looked at.
+
+Sans-io. A broker sends whole batches as they are stored, which has consequences for the reader: the
+first batch may begin before the offset that was asked for, the last one may be cut off, control
+batches stand between the data, and with read committed the records of aborted transactions are
+there too, with a list that says which: a producer's transactional batches are aborted from the
+first offset in the list on, until the marker that ends it. None of these leave this module.
+"""
+
+import heapq
+import struct
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Final, NamedTuple
+
+from headwater.base.ids import TopicPartition
+from headwater.client.isolation import IsolationLevel
+from headwater.wire.records import (
+    LOG_OVERHEAD,
+    MAGIC_V2,
+    BatchHeader,
+    Buffer,
+    ControlType,
+    Record,
+    TimestampType,
+    decode_batch,
+    read_batch_header,
+    read_control_type,
+)
+
+MAGIC_POSITION: Final = 16
+#: As far as the magic; shorter is no batch of any format.
+BATCH_SIZE_MIN: Final = MAGIC_POSITION + 1
+
+_unpack_overhead = struct.Struct(">qi").unpack_from
+
+
+class AbortedRange(NamedTuple):
+    """From this offset on a producer's transaction is one that was aborted."""
+
+    first_offset: int
+    producer_id: int
+
+
+class FetchedBatch(NamedTuple):
+    """Records that were written together; never empty."""
+
+    records: list[Record]
+    timestamp_type: TimestampType
+    leader_epoch: int
+
+
+class FetchedPartition:
+    """The answer for one partition. `next_offset` is where to go on, whatever is read of it."""
+
+    __slots__ = (
+        "_aborted",
+        "_buffer",
+        "_check_crc",
+        "_ends",
+        "fetch_offset",
+        "high_watermark",
+        "isolation_level",
+        "last_stable_offset",
+        "log_start_offset",
+        "next_offset",
+        "topic_partition",
+    )
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        fetch_offset: int,
+        buffer: Buffer,
+        *,
+        high_watermark: int = -1,
+        last_stable_offset: int = -1,
+        log_start_offset: int = -1,
+        isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+        aborted: Sequence[AbortedRange] = (),
+        check_crc: bool = True,
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.fetch_offset = fetch_offset
+        self.high_watermark = high_watermark
+        self.last_stable_offset = last_stable_offset
+        self.log_start_offset = log_start_offset
+        self.isolation_level = isolation_level
+        self._buffer = buffer
+        self._aborted = aborted
+        self._check_crc = check_crc
+        self._ends, self.next_offset = _whole_batches(buffer, fetch_offset)
+
+    @property
+    def size_bytes(self) -> int:
+        """All that was sent, cut off batches too."""
+        return len(self._buffer)
+
+    @property
+    def has_batches(self) -> bool:
+        return bool(self._ends)
+
+    def records(self) -> Iterator[Record]:
+        """Every record from the offset that was asked for, decoded on the way."""
+        return chain.from_iterable(batch.records for batch in self.batches())
+
+    def batches(self) -> Iterator[FetchedBatch]:
+        """The same, by batch; raises `CorruptRecordError` and its kin where the data are bad."""
+        only_committed = self.isolation_level is IsolationLevel.READ_COMMITTED
+        aborted_left = list(self._aborted)
+        heapq.heapify(aborted_left)
+        aborted_producers: set[int] = set()
+        buffer = memoryview(self._buffer)
+        position = 0
+        for end in self._ends:
+            batch = buffer[position:end]
+            position = end
+            if batch[MAGIC_POSITION] < MAGIC_V2:
+                yield from self._decoded(batch, None)
+                continue
+            header = read_batch_header(batch)
+            while aborted_left and aborted_left[0].first_offset <= header.last_offset:
+                aborted_producers.add(heapq.heappop(aborted_left).producer_id)
+            if header.is_control:
+                if header.producer_id in aborted_producers and self._ends_by_abort(batch):
+                    aborted_producers.discard(header.producer_id)
+            elif not (
+                only_committed
+                and header.is_transactional
+                and header.producer_id in aborted_producers
+            ):
+                yield from self._decoded(batch, header)
+
+    def count_records(self) -> int:
+        """How many records there are by the batches' headers, aborted ones too; decodes nothing."""
+        count = 0
+        position = 0
+        buffer = memoryview(self._buffer)
+        for end in self._ends:
+            if buffer[position + MAGIC_POSITION] < MAGIC_V2:
+                count += len(decode_batch(buffer[position:end], check_crc=False))
+            else:
+                header = read_batch_header(buffer, position)
+                if not header.is_control:
+                    count += header.record_count
+            position = end
+        return count
+
+    def _decoded(self, batch: memoryview, header: BatchHeader | None) -> Iterator[FetchedBatch]:
+        records = decode_batch(batch, check_crc=self._check_crc)
+        if records and records[0].offset < self.fetch_offset:
+            records = [record for record in records if record.offset >= self.fetch_offset]
+        if records:
+            kind = TimestampType.CREATE_TIME if header is None else header.timestamp_type
+            yield FetchedBatch(records, kind, -1 if header is None else header.leader_epoch)
+
+    def _ends_by_abort(self, batch: memoryview) -> bool:
+        records = decode_batch(batch, check_crc=self._check_crc)
+        return bool(records) and read_control_type(records[0]) is ControlType.ABORT
+
+
+def _whole_batches(buffer: Buffer, fetch_offset: int) -> tuple[list[int], int]:
+    """Where each whole batch ends, and the offset after the last of them."""
+    ends: list[int] = []
+    position = last_position = 0
+    size = len(buffer)
+    while size - position >= BATCH_SIZE_MIN:
+        _, length = _unpack_overhead(buffer, position)
+        end = position + LOG_OVERHEAD + length
+        if end > size or end - position < BATCH_SIZE_MIN:
+            break
+        last_position = position
+        position = end
+        ends.append(end)
+    if not ends:
+        return ends, fetch_offset
+    offset, _ = _unpack_overhead(buffer, last_position)
+    # An old message carries its own offset, or the last one of those that it wraps.
+    if buffer[last_position + MAGIC_POSITION] >= MAGIC_V2:
+        offset += read_batch_header(buffer, last_position).last_offset_delta
+    return ends, max(fetch_offset, offset + 1)

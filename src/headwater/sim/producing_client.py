@@ -1,0 +1,158 @@
+"""A simulated producer: sends batches to one partition until each of them is acknowledged.
+
+An idempotent one numbers its batches and has some under way at once. When the connection is lost or
+an answer does not come, it sends all that are not acknowledged again, in their order, and relies on
+the broker to tell repetitions. One that is not idempotent has a single batch under way, and may
+leave it twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headwater.base.errors import ErrorCode
+from headwater.base.ids import TopicPartition
+from headwater.sim.broker_link import BrokerLink, Unanswered
+from headwater.sim.history import History, PropertyViolated, Sent
+from headwater.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from headwater.wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from headwater.wire.records import NO_PRODUCER_ID, NO_SEQUENCE, Compression, Record, encode_batch
+
+ACKS_ALL = -1
+#: As many as a broker remembers of each producer.
+UNDER_WAY_MAX = 5
+_TRY_AGAIN = frozenset(
+    {
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+    }
+)
+
+
+@dataclass
+class Batch:
+    values: list[bytes]
+    data: bytes
+
+
+class ProducingClient:
+    def __init__(
+        self,
+        link: BrokerLink,
+        history: History,
+        partition: TopicPartition,
+        *,
+        is_idempotent: bool,
+        acks: int = ACKS_ALL,
+    ) -> None:
+        self._link = link
+        self._history = history
+        self._partition = partition
+        self._is_idempotent = is_idempotent
+        self._acks = acks
+        self._producer_id = NO_PRODUCER_ID
+        self._producer_epoch = -1
+        self._record_count = 0
+        self._under_way: list[Batch] = []
+        self._random = link.random
+        # Version 13 names topics by id, those before it by name.
+        self._version = self._random.choice((13, 12, 9, 7, 3))
+
+    async def run(self, batch_count: int) -> None:
+        """Send so many batches; returns when all of them are acknowledged."""
+        if self._is_idempotent:
+            await self._get_producer_id()
+        depth = self._random.randint(1, UNDER_WAY_MAX) if self._is_idempotent else 1
+        while batch_count or self._under_way:
+            while batch_count and len(self._under_way) < depth:
+                self._under_way.append(self._next_batch())
+                batch_count -= 1
+            try:
+                await self._send_all()
+            except Unanswered:
+                await self._link.pause()
+            if self._random.random() < 0.3:
+                await self._link.pause()
+
+    async def _get_producer_id(self) -> None:
+        while True:
+            try:
+                answer = await self._link.ask(
+                    InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000),
+                    InitProducerIdResponse,
+                )
+            except Unanswered:
+                await self._link.pause()
+                continue
+            if answer.error_code == ErrorCode.NONE:
+                self._producer_id = answer.producer_id
+                self._producer_epoch = answer.producer_epoch
+                return
+            if answer.error_code not in _TRY_AGAIN:
+                raise PropertyViolated(
+                    f"a producer gets an id, not {ErrorCode.from_wire(answer.error_code).name}"
+                )
+            await self._link.pause()
+
+    def _next_batch(self) -> Batch:
+        count = self._random.randint(1, 4)
+        first = self._record_count
+        self._record_count += count
+        values = [
+            self._history.send(Sent(self._link.name, number, self._partition, self._is_idempotent))
+            for number in range(first, first + count)
+        ]
+        padding = bytes(self._random.choice((0, 10, 300)))
+        records = [
+            Record(number, 1_700_000_000_000 + first, padding, value)
+            for number, value in enumerate(values)
+        ]
+        data = encode_batch(
+            records,
+            compression=self._random.choice((Compression.NONE, Compression.LZ4)),
+            producer_id=self._producer_id,
+            producer_epoch=self._producer_epoch,
+            base_sequence=first if self._is_idempotent else NO_SEQUENCE,
+        )
+        return Batch(values, data)
+
+    async def _send_all(self) -> None:
+        batches = list(self._under_way)
+        answers = await self._link.ask_all(
+            [self._request(batch) for batch in batches], ProduceResponse, version=self._version
+        )
+        for batch, answer in zip(batches, answers, strict=True):
+            result = answer.responses[0].partition_responses[0]
+            if result.error_code == ErrorCode.NONE:
+                if self._acks == ACKS_ALL:
+                    self._history.acknowledge(self._partition, result.base_offset, batch.values)
+                self._under_way.remove(batch)
+            elif result.error_code not in _TRY_AGAIN and not self._follows_a_failure(batch):
+                raise PropertyViolated(
+                    f"a batch can be written: {self._link.name} got "
+                    f"{ErrorCode.from_wire(result.error_code).name} for {batch.values[0]!r} in "
+                    f"{self._partition}, {result.error_message}"
+                )
+
+    def _follows_a_failure(self, batch: Batch) -> bool:
+        """Whether one before it failed too: then it was out of order, and both go again."""
+        return self._is_idempotent and self._under_way[0] is not batch
+
+    def _request(self, batch: Batch) -> ProduceRequest:
+        data = PartitionProduceData(index=self._partition.partition, records=batch.data)
+        topic = TopicProduceData(
+            name=self._partition.topic,
+            topic_id=self._history.topics[self._partition.topic],
+            partition_data=[data],
+        )
+        return ProduceRequest(
+            acks=self._acks, timeout_ms=self._random.choice((500, 5_000)), topic_data=[topic]
+        )

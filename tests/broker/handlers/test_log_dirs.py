@@ -1,0 +1,157 @@
+"""DescribeLogDirs and AlterReplicaLogDirs: what lies where, and moving it."""
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from headwater.base.errors import ErrorCode
+from headwater.base.ids import TopicPartition
+from headwater.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopic,
+)
+from headwater.wire.messages.describe_log_dirs import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+)
+from tests.support.handler_broker import HandlerBroker, run_with_broker
+
+#: Topic, partition, size, lag, whether it is a copy on its way.
+Entry = tuple[str, int, int, int, bool]
+
+
+async def describe(
+    broker: HandlerBroker, topics: dict[str, list[int]] | None = None, *, version: int = 5
+) -> dict[str, DescribeLogDirsResult]:
+    wanted = None
+    if topics is not None:
+        wanted = [
+            DescribableLogDirTopic(topic=topic, partitions=partitions)
+            for topic, partitions in topics.items()
+        ]
+    request = DescribeLogDirsRequest(topics=wanted)
+    answer = await broker.ask(request, DescribeLogDirsResponse, version=version)
+    assert answer.error_code == 0
+    return {result.log_dir: result for result in answer.results}
+
+
+def entries(result: DescribeLogDirsResult) -> list[Entry]:
+    return sorted(
+        (topic.name, each.partition_index, each.partition_size, each.offset_lag, each.is_future_key)
+        for topic in result.topics
+        for each in topic.partitions
+    )
+
+
+async def move(broker: HandlerBroker, path: str, topic: str, partition: int) -> int:
+    request = AlterReplicaLogDirsRequest(
+        dirs=[
+            AlterReplicaLogDir(
+                path=path, topics=[AlterReplicaLogDirTopic(name=topic, partitions=[partition])]
+            )
+        ]
+    )
+    answer = await broker.ask(request, AlterReplicaLogDirsResponse)
+    (result,) = answer.results
+    (part,) = result.partitions
+    assert (result.topic_name, part.partition_index) == (topic, partition)
+    return part.error_code
+
+
+def two_directories(tmp_path: Path) -> dict[str, str]:
+    return {"log.dirs": f"{tmp_path}/one,{tmp_path}/two"}
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4, 5])
+def test_sizes_and_disks(tmp_path: Path, version: int) -> None:
+    async def scenario(broker: HandlerBroker) -> None:
+        await broker.create_topic("orders", partitions=2)
+        broker.append("orders", 1, 2, 3)
+        size = broker.context.partitions.get("orders", 0).log.size_bytes
+        assert size > 0
+        results = await describe(broker, version=version)
+        assert sorted(results) == [f"{tmp_path}/one", f"{tmp_path}/two"]
+        found = [entry for result in results.values() for entry in entries(result)]
+        assert sorted(found) == [("orders", 0, size, 0, False), ("orders", 1, 0, 0, False)]
+        for result in results.values():
+            assert (result.error_code, result.is_cordoned) == (0, False)
+            assert len(entries(result)) == 1
+            if version >= 4:
+                assert 0 < result.usable_bytes <= result.total_bytes
+            else:
+                assert (result.usable_bytes, result.total_bytes) == (-1, -1)
+
+    run_with_broker(tmp_path, scenario, two_directories(tmp_path))
+
+
+def test_only_what_is_asked_for(tmp_path: Path) -> None:
+    async def scenario(broker: HandlerBroker) -> None:
+        await broker.create_topic("orders", partitions=2)
+        (result,) = (await describe(broker, {"orders": [1, 9], "nope": [0]})).values()
+        assert [entry[:2] for entry in entries(result)] == [("orders", 1)]
+        (result,) = (await describe(broker, {})).values()
+        assert (result.topics, result.error_code) == ([], 0)
+
+    run_with_broker(tmp_path, scenario)
+
+
+def test_a_log_moves_and_its_copy_is_shown_meanwhile(tmp_path: Path) -> None:
+    async def scenario(broker: HandlerBroker) -> None:
+        await broker.create_topic("orders")
+        broker.append("orders", 1, 2, 3)
+        partition = TopicPartition("orders", 0)
+        directories = broker.context.directories
+        source = directories.directory_of(partition)
+        assert source is not None
+        (target,) = (each for each in directories.directories if each is not source)
+        assert await move(broker, source.path, "orders", 0) == 0
+        assert await move(broker, target.path, "orders", 0) == 0
+        size = broker.context.partitions.get("orders", 0).log.size_bytes
+        results = await describe(broker)
+        assert entries(results[source.path]) == [("orders", 0, size, 0, False)]
+        assert entries(results[target.path]) == [("orders", 0, 0, 3, True)]
+        # The copy is given up when the log is to stay where it is.
+        assert await move(broker, source.path, "orders", 0) == 0
+        assert entries((await describe(broker))[target.path]) == []
+
+    run_with_broker(tmp_path, scenario, two_directories(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("path", "topic", "partition", "code"),
+    [
+        ("/nope", "orders", 0, ErrorCode.LOG_DIR_NOT_FOUND),
+        ("relative", "orders", 0, ErrorCode.LOG_DIR_NOT_FOUND),
+        ("", "nope", 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("", "orders", 9, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ],
+)
+def test_what_cannot_move(
+    tmp_path: Path, path: str, topic: str, partition: int, code: ErrorCode
+) -> None:
+    async def scenario(broker: HandlerBroker) -> None:
+        await broker.create_topic("orders")
+        assert await move(broker, path or str(tmp_path), topic, partition) == code
+        assert broker.context.metrics.errors == {(34, code): 1}
+
+    run_with_broker(tmp_path, scenario)
+
+
+def test_a_directory_whose_disk_failed(tmp_path: Path) -> None:
+    async def scenario(broker: HandlerBroker) -> None:
+        await broker.create_topic("orders", partitions=2)
+        failed, working = broker.context.directories.directories
+        failed.fail(OSError(errno.EIO, "broken", failed.path))
+        results = await describe(broker)
+        assert results[failed.path].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert results[failed.path].topics == []
+        assert len(entries(results[working.path])) == 1
+        (moved,) = (log.partition.partition for log in working.logs.values())
+        assert await move(broker, failed.path, "orders", moved) == ErrorCode.KAFKA_STORAGE_ERROR
+
+    run_with_broker(tmp_path, scenario, two_directories(tmp_path))

@@ -1,0 +1,110 @@
+"""Every row against what Apache Kafka 4.1 prints about it, and the shape of the tables."""
+
+import pytest
+
+from headwater.base.settings import DynamicScope, SettingKind
+from headwater.broker.settings.tables import BROKER_SETTINGS, TOPIC_SETTINGS
+from tests.support.kafka_settings import KAFKA_SETTINGS
+
+OURS = {
+    "acks.all.flush",
+    "log.handles.max",
+    "max.requests.in.flight.per.connection",
+    "metrics.listen",
+    "metrics.partitions.max",
+}
+# Kafka has them, but does not print them: they are internal, or exist at run time only.
+HIDDEN_IN_KAFKA = {
+    "follower.replication.throttled.rate",
+    "leader.replication.throttled.rate",
+    "log.initial.task.delay.ms",
+    "producer.id.expiration.check.interval.ms",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+}
+# Kafka before 4.0 had them, and the notes name them.
+FORMERLY_IN_KAFKA = {
+    "broker.id.generation.enable",
+    "leader.imbalance.per.broker.percentage",
+    "log.message.format.version",
+    "reserved.broker.max.id",
+}
+# A listener cannot be added while a broker runs.
+NOT_DYNAMIC_HERE = {"listener.security.protocol.map", "listeners"}
+OTHER_KIND = {"log.dirs": SettingKind.LIST}
+
+
+def test_each_row_is_kafkas_or_says_that_it_is_not() -> None:
+    names = {row.name for row in BROKER_SETTINGS}
+    assert names == KAFKA_SETTINGS.keys() | OURS | HIDDEN_IN_KAFKA | FORMERLY_IN_KAFKA
+    assert {row.name for row in BROKER_SETTINGS if "not in Kafka" in row.doc} == OURS
+
+
+@pytest.mark.parametrize("name", KAFKA_SETTINGS)
+def test_kind_default_and_change_at_run_time_are_kafkas(name: str) -> None:
+    row, kafka = BROKER_SETTINGS[name], KAFKA_SETTINGS[name]
+    assert row.kind is OTHER_KIND.get(name, SettingKind[kafka.kind.upper()])
+    if name in ("node.id", "process.roles"):
+        # Kafka does not start without them.
+        assert kafka.default == ""
+    else:
+        default = None if kafka.default is None else row.parse(kafka.default)
+        assert row.default == default
+    if name in NOT_DYNAMIC_HERE:
+        assert (row.dynamic, kafka.update_mode) == (DynamicScope.READ_ONLY, "per-broker")
+    else:
+        assert row.dynamic.value == kafka.update_mode
+
+
+@pytest.mark.parametrize("name", [n for n, row in KAFKA_SETTINGS.items() if row.lower is not None])
+def test_bounds_are_kafkas(name: str) -> None:
+    row, kafka = BROKER_SETTINGS[name], KAFKA_SETTINGS[name]
+    if name == "compression.gzip.level":
+        assert (row.lower, row.upper) == (-1, 9)
+    else:
+        assert (row.lower, row.upper) == (kafka.lower, kafka.upper)
+
+
+def test_topics_have_kafkas_settings() -> None:
+    assert {row.name for row in TOPIC_SETTINGS} == {
+        "cleanup.policy",
+        "compression.gzip.level",
+        "compression.lz4.level",
+        "compression.type",
+        "compression.zstd.level",
+        "delete.retention.ms",
+        "file.delete.delay.ms",
+        "flush.messages",
+        "flush.ms",
+        "follower.replication.throttled.replicas",
+        "index.interval.bytes",
+        "leader.replication.throttled.replicas",
+        "local.retention.bytes",
+        "local.retention.ms",
+        "max.compaction.lag.ms",
+        "max.message.bytes",
+        "message.timestamp.after.max.ms",
+        "message.timestamp.before.max.ms",
+        "message.timestamp.type",
+        "min.cleanable.dirty.ratio",
+        "min.compaction.lag.ms",
+        "min.insync.replicas",
+        "preallocate",
+        "remote.log.copy.disable",
+        "remote.log.delete.on.disable",
+        "remote.storage.enable",
+        "retention.bytes",
+        "retention.ms",
+        "segment.bytes",
+        "segment.index.bytes",
+        "segment.jitter.ms",
+        "segment.ms",
+        "unclean.leader.election.enable",
+    }
+    assert TOPIC_SETTINGS["min.insync.replicas"].default == 1
+    assert TOPIC_SETTINGS["local.retention.ms"].default == -2
+
+
+def test_a_reason_is_a_sentence() -> None:
+    reasons = [row.without_effect for row in (*BROKER_SETTINGS, *TOPIC_SETTINGS)]
+    assert all(reason.endswith(".") for reason in reasons if reason)
+    assert TOPIC_SETTINGS["preallocate"].without_effect, "the topic's row has the broker's reason"

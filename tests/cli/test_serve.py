@@ -1,0 +1,172 @@
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headwater.base.settings import SettingError
+from headwater.cli.durability_promise import durability_promise
+from headwater.cli.serve import DEFAULT_LISTEN
+from headwater.cli.serve_settings import serve_settings
+from tests.support.serve_process import ServeProcess, run_serve, serving
+
+
+def settings_of(
+    *,
+    listen: list[str] | None = None,
+    data_dirs: list[str] | None = None,
+    broker_id: int | None = None,
+    config: Path | None = None,
+    assignments: list[str] | None = None,
+) -> dict[str, str | None]:
+    values = serve_settings(
+        listen=listen or [],
+        data_dirs=data_dirs or [],
+        broker_id=broker_id,
+        config_path=None if config is None else str(config),
+        assignments=assignments or [],
+    )
+    names = ("listeners", "log.dirs", "log.dir", "broker.id", "node.id", "num.partitions")
+    return {name: values.render(name) for name in names}
+
+
+def test_without_options_it_is_a_broker_for_this_machine_only() -> None:
+    settings = settings_of()
+    assert settings["listeners"] == DEFAULT_LISTEN
+    assert settings["log.dirs"] == os.path.abspath("headwater-data")
+    assert settings["broker.id"] == "-1"
+
+
+def test_flags_beat_assignments_and_assignments_beat_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("listeners=PLAINTEXT://file:1\nlog.dirs=/file\nnum.partitions=2\nbroker.id=1\n")
+    from_file = settings_of(config=file)
+    assert from_file["listeners"] == "PLAINTEXT://file:1"
+    assert (from_file["log.dirs"], from_file["broker.id"]) == ("/file", "1")
+    assigned = settings_of(config=file, assignments=["num.partitions=5", "log.dirs=/set"])
+    assert (assigned["num.partitions"], assigned["log.dirs"]) == ("5", "/set")
+    flagged = settings_of(
+        config=file,
+        assignments=["log.dirs=/set", "broker.id=2"],
+        listen=["127.0.0.1:0", "[::1]:0"],
+        data_dirs=["/a", "/b"],
+        broker_id=3,
+    )
+    assert flagged["listeners"] == "127.0.0.1:0,[::1]:0"
+    assert (flagged["log.dirs"], flagged["broker.id"]) == ("/a,/b", "3")
+
+
+def test_the_broker_id_flag_also_beats_the_other_name_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "kraft.properties"
+    file.write_text("node.id=7\n")
+    settings = settings_of(config=file, broker_id=3)
+    assert (settings["broker.id"], settings["node.id"]) == ("3", "3")
+
+
+def test_log_dir_of_a_file_counts_where_log_dirs_is_not_set(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("log.dir=/file\n")
+    assert settings_of(config=file)["log.dirs"] is None
+
+
+def test_a_file_that_is_no_text_is_told() -> None:
+    with pytest.raises(SettingError, match="not text"):
+        settings_of(config=Path(sys.executable))
+
+
+@pytest.mark.parametrize(
+    ("flush", "messages", "is_alone", "survives", "words"),
+    [
+        ("auto", 10**9, True, True, "is on disk and survives a power failure"),
+        ("auto", 10**9, False, True, "every in-sync replica"),
+        ("leader", 10**9, True, True, "leader's disk"),
+        ("off", 10**9, True, False, "power failure may lose"),
+        ("off", 1, True, True, "Every acknowledged record"),
+    ],
+)
+def test_the_promise_in_words(
+    flush: str, messages: int, is_alone: bool, survives: bool, words: str
+) -> None:
+    promise = durability_promise(flush, messages, is_alone=is_alone)
+    assert promise.survives_power_loss is survives
+    assert words in promise.sentence
+
+
+def test_it_serves_until_sigterm_and_leaves_the_data_clean(tmp_path: Path) -> None:
+    with serving(tmp_path / "new" / "data") as broker:
+        host, _, port = broker.address.rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=10):
+            pass
+        assert "survives a power failure" in broker.output
+        assert str(tmp_path / "new" / "data") in broker.output
+        first_cluster_id, broker_id = broker.cluster_id, broker.broker_id
+        code, output, errors = broker.stop()
+    assert (code, errors) == (0, "")
+    assert output.splitlines()[-1] == "Headwater has stopped."
+    assert (tmp_path / "new" / "data" / ".kafka_cleanshutdown").exists()
+    with serving(tmp_path / "new" / "data", "--set", "acks.all.flush=off") as again:
+        assert (again.cluster_id, again.broker_id) == (first_cluster_id, broker_id)
+        assert "a power failure may lose" in again.output
+        code, _, errors = again.stop(signal.SIGINT)
+    assert (code, errors) == (0, "")
+
+
+def test_what_keeps_it_from_starting_is_told_in_one_sentence(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    with serving(tmp_path / "data", "--broker-id", "5") as broker:
+        assert broker.broker_id == 5
+        free = ["--listen", "127.0.0.1:0"]
+        other = ["--data-dir", str(tmp_path / "other")]
+        locked = ["--data-dir", str(tmp_path / "data")]
+        cases: list[tuple[list[str], str]] = [
+            (["--listen", broker.address, *other], "in use"),
+            ([*free, *locked], "in use by another"),
+            ([*free, "--data-dir", str(file / "below")], "cannot be used"),
+            ([*free, *other, "--set", "num.partition=3"], "did you mean num.partitions"),
+            ([*free, *other, "--set", "num.partitions=many"], "num.partitions"),
+            ([*free, *other, "--set", "nonsense"], "must be name=value"),
+            ([*free, *other, "--config", str(tmp_path / "absent")], "absent: No such file"),
+            (["--listen", "127.0.0.1:port", *other], "port"),
+        ]
+        running = [(ServeProcess(*arguments), words) for arguments, words in cases]
+        for process, words in running:
+            code, _, errors = process.wait()
+            assert code == 1, errors
+            assert errors.startswith("headwater: ") and words in errors, errors
+            assert errors.count("\n") == 1 and "unexpected" not in errors, errors
+            assert not errors.rstrip().endswith(".."), errors
+
+
+def test_a_data_dir_of_another_broker_is_refused(tmp_path: Path) -> None:
+    with serving(tmp_path, "--broker-id", "5"):
+        pass
+    code, _, errors = run_serve(
+        "--listen", "127.0.0.1:0", "--data-dir", str(tmp_path), "--broker-id", "6"
+    )
+    assert code == 1
+    assert "belongs to broker 5" in errors and errors.count("\n") == 1
+
+
+def test_a_wrong_log_level_is_a_mistake_on_the_command_line(tmp_path: Path) -> None:
+    code, output, errors = run_serve("--data-dir", str(tmp_path), "--log-level", "loud")
+    assert (code, output) == (2, "")
+    assert "'loud' is none of" in errors
+
+
+def test_help_does_not_load_the_broker() -> None:
+    script = (
+        "import sys\n"
+        "from headwater.cli.app import main\n"
+        "code = main(['serve', '--help'])\n"
+        "heavy = {'uvloop', 'asyncio', 'headwater.broker', 'headwater.wire', 'headwater.net'}\n"
+        "sys.exit(f'loaded {heavy & set(sys.modules)}' if heavy & set(sys.modules) else code)\n"
+    )
+    finished = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (finished.returncode, finished.stderr) == (0, "")
+    assert "headwater serve --listen 0.0.0.0:9092" in finished.stdout

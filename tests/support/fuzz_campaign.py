@@ -1,0 +1,203 @@
+"""Hostile peers against a broker, while a healthy client produces and fetches.
+
+The healthy client owns a topic that the others do not know. It writes a record, reads it back and
+looks at it, again and again, and notes how long that takes. The hostile ones draw their cases from
+a seed and a number, so that `case(seed, number)` is what any of them sent. What must not happen is
+collected as findings; a test asserts that there are none.
+"""
+
+import asyncio
+import random
+import struct
+import time
+from dataclasses import dataclass, field
+from typing import Final
+
+from headwater.wire.api_keys import SCHEMA_VERSIONS, ApiKey, VersionRange
+from headwater.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from headwater.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from headwater.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from headwater.wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from headwater.wire.records import Record, decode_records, encode_batch
+from tests.support.broker_process import HOST, BrokerProcess
+from tests.support.fuzz_client import FuzzClient, read_answer
+from tests.support.hostile_frames import HostileCase, HostileFrames
+from tests.support.random_messages import RandomMessages
+
+HEALTHY_TOPIC: Final = "healthy"
+FUZZ_TOPICS: Final = tuple(f"fuzz-{number}" for number in range(4))
+PRODUCE_VERSION: Final = 9
+FETCH_VERSION: Final = 12
+#: Those that may leave a request without an answer: acks=0, and fetches that wait for weeks.
+MAY_STAY_SILENT: Final = (ApiKey.PRODUCE, ApiKey.FETCH)
+HOSTILE_PEERS: Final = 8
+SAMPLE_INTERVAL_S: Final = 0.1
+
+
+@dataclass
+class FuzzReport:
+    """What was seen; `findings` are the things that must not happen."""
+
+    findings: list[str] = field(default_factory=list)
+    case_count: int = 0
+    answer_count: int = 0
+    healthy_rounds: int = 0
+    slowest_round_s: float = 0.0
+    resident_bytes_max: int = 0
+
+
+def case(seed: int, number: int, served: list[tuple[ApiKey, VersionRange]]) -> HostileCase:
+    """The case of that number; the same whenever it is asked for."""
+    source = random.Random(f"{seed}/{number}")
+    return HostileFrames(source, RandomMessages(source, FUZZ_TOPICS), served).case()
+
+
+class FuzzCampaign:
+    def __init__(self, broker: BrokerProcess, seed: int) -> None:
+        self._broker = broker
+        self._seed = seed
+        self._next_case = 0
+        self._healthy_offset = 0
+        self.report = FuzzReport()
+
+    async def run(self, case_count: int) -> FuzzReport:
+        healthy = FuzzClient(HOST, self._broker.port)
+        await healthy.connect()
+        served = await _served_apis(healthy)
+        await _create_topics(healthy)
+        done = asyncio.Event()
+        watchers = [
+            asyncio.ensure_future(self._stay_healthy(healthy, done)),
+            asyncio.ensure_future(self._watch_memory(done)),
+        ]
+        try:
+            peers = (self._attack(served, case_count) for _ in range(HOSTILE_PEERS))
+            await asyncio.gather(*peers)
+        finally:
+            done.set()
+            await asyncio.gather(*watchers)
+            await healthy.close()
+        self.report.case_count = case_count
+        return self.report
+
+    # -- the hostile -------------------------------------------------------------------------------
+
+    async def _attack(self, served: list[tuple[ApiKey, VersionRange]], case_count: int) -> None:
+        while self._next_case < case_count:
+            number = self._next_case
+            self._next_case += 1
+            drawn = case(self._seed, number, served)
+            try:
+                await self._send(drawn)
+            except (TimeoutError, AssertionError) as error:
+                self.report.findings.append(
+                    f"seed {self._seed}, case {number} ({drawn.kind}): "
+                    f"{type(error).__name__} {error}"
+                )
+            except ConnectionError:
+                # The broker may close while we still write.
+                continue
+
+    async def _send(self, drawn: HostileCase) -> None:
+        client = FuzzClient(HOST, self._broker.port)
+        await client.connect()
+        try:
+            for chunk in drawn.chunks:
+                await client.write(chunk)
+            if drawn.is_well_formed:
+                await self._expect_answer(client, drawn.chunks[0])
+        finally:
+            await client.end()
+
+    async def _expect_answer(self, client: FuzzClient, request: bytes) -> None:
+        """A request that can be read is answered in its own terms, or refused by closing."""
+        key, version, correlation_id = struct.unpack_from(">hhi", request, 4)
+        if key in MAY_STAY_SILENT:
+            return
+        answer = await client.read_frame()
+        if answer is not None:
+            read_answer(answer, ApiKey(key), version, correlation_id)
+            self.report.answer_count += 1
+
+    # -- the healthy -------------------------------------------------------------------------------
+
+    async def _stay_healthy(self, client: FuzzClient, done: asyncio.Event) -> None:
+        while not done.is_set():
+            began_s = time.monotonic()
+            try:
+                await self._healthy_round(client)
+            except (TimeoutError, ConnectionError, AssertionError) as error:
+                self.report.findings.append(f"the healthy client: {type(error).__name__} {error}")
+                return
+            took_s = time.monotonic() - began_s
+            self.report.healthy_rounds += 1
+            self.report.slowest_round_s = max(self.report.slowest_round_s, took_s)
+
+    async def _healthy_round(self, client: FuzzClient) -> None:
+        value = b"%d of seed %d" % (self.report.healthy_rounds, self._seed)
+        offset = await _produce(client, value)
+        assert offset == self._healthy_offset, f"offset {offset}, not {self._healthy_offset}"
+        assert await _fetch(client, offset) == [value]
+        self._healthy_offset += 1
+
+    async def _watch_memory(self, done: asyncio.Event) -> None:
+        while not done.is_set() and self._broker.is_running:
+            size = self._broker.resident_bytes()
+            self.report.resident_bytes_max = max(self.report.resident_bytes_max, size)
+            await asyncio.sleep(SAMPLE_INTERVAL_S)
+
+
+async def _served_apis(client: FuzzClient) -> list[tuple[ApiKey, VersionRange]]:
+    """What the broker serves, as far as there are schemas to make requests from."""
+    answer = await client.ask(ApiVersionsRequest(), ApiVersionsResponse, 0)
+    served = []
+    for api in answer.api_keys:
+        schema = SCHEMA_VERSIONS[ApiKey(api.api_key)]
+        lowest, highest = max(schema.lowest, api.min_version), min(schema.highest, api.max_version)
+        served.append((ApiKey(api.api_key), VersionRange(lowest, highest)))
+    return served
+
+
+async def _create_topics(client: FuzzClient) -> None:
+    names = (HEALTHY_TOPIC, *FUZZ_TOPICS)
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names])
+    answer = await client.ask(request, MetadataResponse, 9)
+    assert [topic.error_code for topic in answer.topics] == [0] * len(names)
+
+
+async def _produce(client: FuzzClient, value: bytes) -> int:
+    records = encode_batch([Record(0, int(time.time() * 1000), None, value)])
+    data = PartitionProduceData(index=0, records=records)
+    request = ProduceRequest(
+        acks=-1,
+        timeout_ms=20_000,
+        topic_data=[TopicProduceData(name=HEALTHY_TOPIC, partition_data=[data])],
+    )
+    answer = await client.ask(request, ProduceResponse, PRODUCE_VERSION)
+    [partition] = answer.responses[0].partition_responses
+    assert partition.error_code == 0, f"producing failed with {partition.error_code}"
+    return partition.base_offset
+
+
+async def _fetch(client: FuzzClient, offset: int) -> list[bytes | None]:
+    wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
+    request = FetchRequest(
+        max_wait_ms=1000,
+        min_bytes=1,
+        topics=[FetchTopic(topic=HEALTHY_TOPIC, partitions=[wanted])],
+    )
+    answer = await client.ask(request, FetchResponse, FETCH_VERSION)
+    [partition] = answer.responses[0].partitions
+    assert partition.error_code == 0, f"fetching failed with {partition.error_code}"
+    records = partition.records
+    assert isinstance(records, bytes | bytearray | memoryview)
+    return [record.value for record in decode_records(records)]

@@ -1,0 +1,134 @@
+"""Random instances of the protocol's messages, from their own tables of fields.
+
+Values are drawn so that some requests get far: names of topics that exist, small numbers, settings
+that there are. Others are extreme: the ends of a number's range, empty and very long strings, names
+that are no names. The same seed gives the same messages.
+"""
+
+import random
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from headwater.wire.records import Compression, Record, encode_batch
+from headwater.wire.schema import ZERO_UUID, Field, Message, Struct
+
+#: Nested arrays get shorter, so that a message does not grow out of hand.
+_ARRAY_LENGTHS: Final = ((0, 1, 1, 2, 5), (0, 1, 1, 2), (0, 1, 2), (0, 1))
+_INTEGER_BITS: Final = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
+_SETTING_NAMES: Final = (
+    "retention.ms",
+    "cleanup.policy",
+    "segment.bytes",
+    "compression.type",
+    "max.message.bytes",
+    "min.insync.replicas",
+    "no.such.setting",
+    "log.retention.ms",
+)
+#: Fields for which any number would do harm of the wrong kind: ten thousand partitions that are
+#: really made, or a wait that lasts for weeks. Absurd ones are refused, so they are in.
+_NUMBERS: Final[dict[str, tuple[int, ...]]] = {
+    "num_partitions": (1, 1, 2, 3, -1, 0, -2, 10_001, 2**31 - 1),
+    "count": (1, 2, 3, 4, -1, 0, 20_000, 2**31 - 1),
+    "replication_factor": (1, 1, 1, -1, 0, 2, 2**15 - 1),
+    "max_wait_ms": (0, 1, 20, -1, 2**31 - 1),
+    "resource_type": (2, 2, 2, 4, 8, 0, 1, 16, 127),
+}
+_SETTING_VALUES: Final = ("-1", "0", "1", "1000", "delete", "compact", "zstd", "producer", "x", "")
+
+
+class RandomMessages:
+    """Draws messages that talk about the topics of a pool."""
+
+    def __init__(
+        self, source: random.Random, topics: Sequence[str], topic_ids: Sequence[uuid.UUID] = ()
+    ) -> None:
+        self._random = source
+        self._topics = topics
+        self._topic_ids = (*topic_ids, ZERO_UUID, uuid.UUID(int=source.getrandbits(128)))
+        self._by_kind: dict[str, Callable[[str], object]] = {
+            "bool": lambda name: source.random() < 0.5,
+            "bytes": lambda name: source.randbytes(source.choice((0, 1, 20, 300))),
+            "float64": lambda name: source.choice((0.0, -1.5, 1e300, float("inf"))),
+            "uint16": lambda name: source.choice((0, 1, 9092, 65_535)),
+            "uuid": lambda name: source.choice(self._topic_ids),
+            "records": lambda name: self.records(),
+            "string": self._string,
+        }
+
+    def message(self, message_class: type[Message], version: int) -> Message:
+        """An instance; the fields that the version lacks keep their defaults."""
+        message = message_class()
+        self._fill(message, version, 0)
+        return message
+
+    def _fill(self, struct: Struct, version: int, depth: int) -> None:
+        for field in struct.FIELDS:
+            if field.exists_in(version):
+                setattr(struct, field.name, self._value(field, version, depth))
+
+    def _value(self, field: Field, version: int, depth: int) -> object:
+        if field.is_nullable_in(version) and self._random.random() < 0.15:
+            return None
+        if not field.array:
+            return self._single(field, version, depth)
+        lengths = _ARRAY_LENGTHS[min(depth, len(_ARRAY_LENGTHS) - 1)]
+        return [
+            self._single(field, version, depth + 1) for _ in range(self._random.choice(lengths))
+        ]
+
+    def _single(self, field: Field, version: int, depth: int) -> object:
+        kind = field.kind
+        if isinstance(kind, str):
+            bits = _INTEGER_BITS.get(kind)
+            if field.name in _NUMBERS:
+                return self._random.choice(_NUMBERS[field.name])
+            return self._by_kind[kind](field.name) if bits is None else self._integer(bits)
+        struct = kind()
+        self._fill(struct, version, depth + 1)
+        return struct
+
+    def _integer(self, bits: int) -> int:
+        lowest, highest = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+        # Small numbers name partitions, brokers and versions that exist.
+        draw = self._random.random()
+        if draw < 0.7:
+            return self._random.choice((0, 0, 0, 1, 1, 2, -1))
+        if draw < 0.9:
+            return self._random.randint(max(lowest, -100), min(highest, 10_000))
+        return self._random.choice((lowest, highest, highest - 1, -2, -3, -5))
+
+    def _string(self, field_name: str) -> str:
+        draw = self._random.random()
+        if draw < 0.05:
+            return self._random.choice(("", " ", ".", "..", "\x00", "\u20ac" * 50, "a/b"))
+        if draw < 0.08:
+            return "x" * self._random.choice((249, 250, 5_000, 32_767))
+        if "topic" in field_name or (field_name == "name" and draw < 0.7):
+            return self._random.choice(self._topics)
+        if field_name in ("name", "config_name", "configuration_keys"):
+            return self._random.choice(_SETTING_NAMES)
+        if field_name in ("value", "config_value"):
+            return self._random.choice(_SETTING_VALUES)
+        return self._random.choice(("0", "client", *self._topics))
+
+    def records(self) -> bytes:
+        """A record batch, valid or nearly so, or noise."""
+        draw = self._random.random()
+        if draw < 0.1:
+            return b""
+        if draw < 0.2:
+            return self._random.randbytes(self._random.randint(1, 200))
+        batch = bytearray(
+            encode_batch(
+                [
+                    Record(number, 1_700_000_000_000 + number, b"key", b"fuzz")
+                    for number in range(self._random.randint(1, 5))
+                ],
+                compression=self._random.choice(list(Compression)),
+            )
+        )
+        if draw < 0.6:
+            batch[self._random.randrange(len(batch))] ^= 1 << self._random.randrange(8)
+        return bytes(batch)
