@@ -23,9 +23,8 @@ $(STAMP): pyproject.toml constraints.txt
 
 venv: $(STAMP)  ## Make or refresh the virtual environment
 
-run: $(STAMP)  ## Set everything up and show what the command can do
-	@$(BIN)/headwater --help
-	@echo "This release holds the storage engine and its tools; the broker command arrives with the next release."
+run: $(STAMP)  ## Set everything up and serve: one broker on 127.0.0.1:9092, data in ./headwater-data
+	$(BIN)/headwater serve --broker-id 0 --set metrics.listen=127.0.0.1:9404 $(ARGS)
 
 test: lint  ## Lint, types and every test in its small form
 	$(BIN)/pytest -n $(WORKERS) -q --durations=10 $(ARGS)
@@ -36,7 +35,8 @@ test-full: lint  ## Lint, types and every test with all rounds and matrices
 soak: $(STAMP)  ## Random campaigns against the log, as long as wanted: make soak ARGS=...
 	$(BIN)/python -m bench.soak $(ARGS)
 
-bench: bench-log  ## Every benchmark
+bench: $(STAMP)  ## Measure the broker against Apache Kafka: make bench ARGS=--quick takes 5 minutes
+	$(BIN)/python -m bench.broker $(ARGS)
 
 bench-log: $(STAMP)  ## Measure the partition log against bare system calls
 	$(BIN)/python -m bench.log $(ARGS)

@@ -81,7 +81,8 @@ def test_a_bad_value_is_told_in_one_sentence(setting: Setting, text: str, allowe
     with pytest.raises(SettingError, match=re.escape(allowed)) as caught:
         setting.parse(text, "server.properties")
     sentence = str(caught.value)
-    assert sentence.startswith(f"The setting a.b in server.properties cannot be {text!r}: it must")
+    shown = repr(text) if len(text) <= 100 else f"{text[:100]!r}..."
+    assert sentence.startswith(f"The setting a.b in server.properties cannot be {shown}: it must")
     assert sentence.endswith(".")
     assert "\n" not in sentence
     assert caught.value.code is ErrorCode.INVALID_CONFIG

@@ -244,7 +244,23 @@ async def test_a_subscriber_that_fails_does_not_stop_the_change(
     controller.subscribe(subscriber)
     created = (await controller.create_topics([NewTopic("t")]))["t"]
     assert isinstance(created, CreatedTopic)
-    assert len(subscriber.changes) == 1 and len(caplog.records) == 1
+    assert len(subscriber.changes) == 1
+    assert [record.getMessage() for record in caplog.records] == [
+        "A change of the metadata could not be followed: The disk is gone."
+    ]
+
+
+@run_async
+async def test_a_bug_in_a_subscriber_is_not_hidden_and_the_image_stays_that_of_the_store() -> None:
+    controller = await start_controller((await open_in_memory()).connect())
+
+    async def divide(change: ImageChange) -> None:
+        raise ZeroDivisionError
+
+    controller.subscribe(divide)
+    with pytest.raises(ZeroDivisionError):
+        await controller.create_topics([NewTopic("t")])
+    assert "t" in controller.image.topics
 
 
 @run_async

@@ -1,8 +1,11 @@
 """Exactly one broker is elected, and every election has its epoch."""
 
 import asyncio
+from collections.abc import Sequence
 
 from headwater.cluster.controller_election import elect_controller
+from headwater.cluster.store.embedded_session import EmbeddedSession
+from headwater.cluster.store.metadata_store import Operation, Result
 from tests.support.async_tests import run_async
 from tests.support.metadata_stores import open_in_memory
 
@@ -35,3 +38,30 @@ async def test_who_is_elected_already_is_found_out_by_standing_again() -> None:
     assert (await elect_controller(session, 3, 0)).won
     again = await elect_controller(session, 3, 0)
     assert not again.won and again.controller_id == 3
+
+
+class _LateSession(EmbeddedSession):
+    """Before it stands for election the first time, another one is elected and gone again."""
+
+    was_late = False
+
+    async def multi(self, operations: Sequence[Operation]) -> list[Result]:
+        if not self.was_late:
+            self.was_late = True
+            other = self._store.connect()
+            assert (await elect_controller(other, 9, 0)).won
+            await other.close()
+        return await super().multi(operations)
+
+
+@run_async
+async def test_an_election_that_was_missed_still_counts() -> None:
+    store = await open_in_memory()
+    before = store.connect()
+    assert (await elect_controller(before, 1, 0)).epoch == 1
+    await before.close()
+    late = _LateSession(store, session_id=99)
+    election = await elect_controller(late, 2, 0)
+    assert (election.controller_id, election.epoch) == (2, 3)
+    node = await late.get("/controller_epoch")
+    assert (node.data, node.version) == (b"3", election.epoch_version)

@@ -348,3 +348,16 @@ def test_a_protocol_that_fails_loses_its_connection_and_is_reported() -> None:
     assert client.events == ["made", "ConnectionResetError"]
     assert [str(each["exception"]) for each in made.loop.unhandled] == ["cannot read this"]
     made.loop.close()
+
+
+def test_behind_a_gap_nothing_arrives() -> None:
+    with world() as each:
+        each.listen(each.accept)
+        client = each.connect()
+        each.let_pass(1)
+        client.transport.write(b"lost ")
+        each.network.break_connection(client.transport)
+        client.transport.write(b"and what follows")
+        each.let_pass()
+        assert each.accepted[0].data == b""
+        assert each.accepted[0].events == ["made", "ConnectionResetError"]

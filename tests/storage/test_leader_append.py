@@ -29,6 +29,8 @@ from headwater.wire.records import (
     encode_batch,
     encode_end_transaction_marker,
     iter_batch_headers,
+    read_batch_header,
+    validate_batch,
 )
 from headwater.wire.records.batch_header import write_crc
 from tests.support.logs import (
@@ -255,8 +257,15 @@ def test_clients_may_not_write_control_records() -> None:
 
 def test_clients_may_not_say_what_only_a_broker_can_know() -> None:
     record = Record(0, NOW_MS, b"k", b"v")
-    with pytest.raises(InvalidTimestampError):
-        refused(new_log(), encode_batch([record], timestamp_type=TimestampType.LOG_APPEND_TIME))
+    log = new_log()
+    # Kafka takes such a batch too, and corrects it.
+    claimed = encode_batch([record], timestamp_type=TimestampType.LOG_APPEND_TIME)
+    log.append_as_leader(bytearray(claimed), leader_epoch=0, now_ms=NOW_MS)
+    region = log.read(0, 1000).region
+    assert region is not None
+    header = read_batch_header(region.read())
+    validate_batch(region.read(), 0, header)
+    assert header.timestamp_type is TimestampType.CREATE_TIME
     with pytest.raises(InvalidRecordError, match="delete horizon"):
         refused(new_log(), encode_batch([record], delete_horizon_ms=NOW_MS))
 
@@ -273,8 +282,13 @@ def test_timestamps_are_bounded_on_both_sides() -> None:
     with pytest.raises(InvalidTimestampError, match=r"after\.max\.ms"):
         refused(log, batch_of(b"v", timestamp=NOW_MS + 101))
     old_and_new = [Record(0, NOW_MS - 5_000, b"k", b"v"), Record(1, NOW_MS, b"k", b"v")]
-    with pytest.raises(InvalidTimestampError):
+    with pytest.raises(InvalidTimestampError) as refusal:
         refused(log, encode_batch(old_and_new))
+    assert refusal.value.record_numbers == (0,)
+    soon_and_late = [Record(0, NOW_MS, b"k", b"v"), Record(1, NOW_MS + 500, b"k", b"v")]
+    with pytest.raises(InvalidTimestampError) as refusal:
+        refused(log, encode_batch(soon_and_late))
+    assert refusal.value.record_numbers == (1,)
 
 
 def test_append_time_is_not_bounded_by_what_the_producer_says() -> None:

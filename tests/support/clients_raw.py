@@ -49,6 +49,7 @@ class RawConnection:
         host, _, port = bootstrap.rpartition(":")
         self._socket = socket.create_connection((host, int(port)), timeout=TIMEOUT_S)
         self._correlation_id = 0
+        self._offered: dict[int, VersionRange] | None = None
 
     def send(self, message: Message, version: int) -> int:
         """Returns the correlation id."""
@@ -109,13 +110,18 @@ class RawConnection:
     # -- what many tests ask ---------------------------------------------------------------------
 
     def versions(self, api_key: ApiKey) -> range:
-        """The versions that the broker offers and that have a schema here."""
-        answer = self.ask(ApiVersionsRequest(), 0)
-        [offered] = [each for each in answer.api_keys if each.api_key == api_key]
-        known: VersionRange = api_key.schema_versions
-        return range(
-            max(offered.min_version, known.lowest), min(offered.max_version, known.highest) + 1
-        )
+        """The versions that the broker offers and that have a schema here; perhaps none."""
+        if self._offered is None:
+            answer = self.ask(ApiVersionsRequest(), 0)
+            self._offered = {
+                each.api_key: VersionRange(each.min_version, each.max_version)
+                for each in answer.api_keys
+            }
+        offered = self._offered.get(api_key)
+        if offered is None:
+            return range(0)
+        known = api_key.schema_versions
+        return range(max(offered.lowest, known.lowest), min(offered.highest, known.highest) + 1)
 
     def topic_id(self, topic: str) -> uuid.UUID:
         request = MetadataRequest(

@@ -66,7 +66,6 @@ class FuzzCampaign:
         self._broker = broker
         self._seed = seed
         self._next_case = 0
-        self._healthy_offset = 0
         self.report = FuzzReport()
 
     async def run(self, case_count: int) -> FuzzReport:
@@ -88,6 +87,18 @@ class FuzzCampaign:
             await healthy.close()
         self.report.case_count = case_count
         return self.report
+
+    async def count_healthy_records(self) -> int:
+        """How many records of the healthy client there are, each as it was written."""
+        client = FuzzClient(HOST, self._broker.port)
+        await client.connect()
+        found = 0
+        while records := await _fetch(client, found, max_wait_ms=0):
+            for record in records:
+                assert record == _value(found, self._seed)
+                found += 1
+        await client.close()
+        return found
 
     # -- the hostile -------------------------------------------------------------------------------
 
@@ -143,11 +154,11 @@ class FuzzCampaign:
             self.report.slowest_round_s = max(self.report.slowest_round_s, took_s)
 
     async def _healthy_round(self, client: FuzzClient) -> None:
-        value = b"%d of seed %d" % (self.report.healthy_rounds, self._seed)
+        expected = self.report.healthy_rounds
+        value = _value(expected, self._seed)
         offset = await _produce(client, value)
-        assert offset == self._healthy_offset, f"offset {offset}, not {self._healthy_offset}"
+        assert offset == expected, f"offset {offset}, not {expected}"
         assert await _fetch(client, offset) == [value]
-        self._healthy_offset += 1
 
     async def _watch_memory(self, done: asyncio.Event) -> None:
         while not done.is_set() and self._broker.is_running:
@@ -188,10 +199,14 @@ async def _produce(client: FuzzClient, value: bytes) -> int:
     return partition.base_offset
 
 
-async def _fetch(client: FuzzClient, offset: int) -> list[bytes | None]:
+def _value(number: int, seed: int) -> bytes:
+    return b"%d of seed %d" % (number, seed)
+
+
+async def _fetch(client: FuzzClient, offset: int, max_wait_ms: int = 10_000) -> list[bytes | None]:
     wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
     request = FetchRequest(
-        max_wait_ms=1000,
+        max_wait_ms=max_wait_ms,
         min_bytes=1,
         topics=[FetchTopic(topic=HEALTHY_TOPIC, partitions=[wanted])],
     )
@@ -199,5 +214,5 @@ async def _fetch(client: FuzzClient, offset: int) -> list[bytes | None]:
     [partition] = answer.responses[0].partitions
     assert partition.error_code == 0, f"fetching failed with {partition.error_code}"
     records = partition.records
-    assert isinstance(records, bytes | bytearray | memoryview)
-    return [record.value for record in decode_records(records)]
+    assert records is None or isinstance(records, bytes | bytearray | memoryview)
+    return [record.value for record in decode_records(records or b"")]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from headwater.wire.records import Compression, Record, encode_batch
+from headwater.wire.records.batch_header import ATTRIBUTES_POSITION, write_crc
 from headwater.wire.schema import ZERO_UUID, Field, Message, Struct
 
 #: Nested arrays get shorter, so that a message does not grow out of hand.
@@ -115,20 +116,31 @@ class RandomMessages:
 
     def records(self) -> bytes:
         """A record batch, valid or nearly so, or noise."""
-        draw = self._random.random()
+        source = self._random
+        draw = source.random()
         if draw < 0.1:
-            return b""
-        if draw < 0.2:
-            return self._random.randbytes(self._random.randint(1, 200))
+            return source.randbytes(source.choice((0, 1, 60, 61, 200)))
+        producer_id = source.choice((-1, -1, 0, 1, 2**63 - 1))
         batch = bytearray(
             encode_batch(
                 [
                     Record(number, 1_700_000_000_000 + number, b"key", b"fuzz")
-                    for number in range(self._random.randint(1, 5))
+                    for number in range(source.randint(1, 5))
                 ],
-                compression=self._random.choice(list(Compression)),
+                compression=source.choice(list(Compression)),
+                producer_id=producer_id,
+                producer_epoch=-1 if producer_id < 0 else source.choice((0, 0, 1, -1)),
+                base_sequence=-1 if producer_id < 0 else source.choice((0, 0, 1, 5, 2**31 - 1)),
+                transactional=source.random() < 0.1,
+                control=source.random() < 0.05,
             )
         )
-        if draw < 0.6:
-            batch[self._random.randrange(len(batch))] ^= 1 << self._random.randrange(8)
+        if draw < 0.4:
+            # Something behind the checksum is wrong, and the checksum does not tell.
+            for _ in range(source.randint(1, 3)):
+                position = source.randrange(ATTRIBUTES_POSITION, len(batch))
+                batch[position] = source.choice((0, 1, 0x7F, 0x80, 0xFF, source.randrange(256)))
+            write_crc(batch, 0, len(batch))
+        elif draw < 0.6:
+            batch[source.randrange(len(batch))] ^= 1 << source.randrange(8)
         return bytes(batch)

@@ -20,7 +20,9 @@ def produce(bootstrap: str, topic: str, *values: bytes) -> None:
 
 
 def consume(bootstrap: str, topic: str, count: int) -> list[bytes | None]:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "none"})
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False}
+    )
     consumer.assign([TopicPartition(topic, 0, 0)])
     values: list[bytes | None] = []
     try:

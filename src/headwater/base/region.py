@@ -1,8 +1,9 @@
 """A stretch of a file that goes to a peer without passing through this process.
 
 A message is written as a sequence of parts, and a part is bytes or a `Region`. Storage's
-`FileRegion` is one; the layers that encode and send stand below storage, and only say here what they
-need of it. A region stays cheap while it waits for a slow peer: three words, whatever its size.
+`FileRegion` is one; the layers that encode and send stand below storage, and only say here what
+they need of it. A region stays cheap while it waits for a slow peer: three words, whatever its
+size.
 """
 
 from typing import Protocol

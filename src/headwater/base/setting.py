@@ -67,6 +67,7 @@ _DECIMAL_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?
 _WHOLE_NUMBER_BITS = {SettingKind.SHORT: 16, SettingKind.INT: 32, SettingKind.LONG: 64}
 # Longer digits than any bound has are refused before Python spends time on converting them.
 _DIGITS_MAX = 40
+_SHOWN_LENGTH_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ class Setting:
         text = text.strip()
         value = self._convert(text)
         if value is None or not self._fits(value):
-            shown = "that" if self.kind is SettingKind.PASSWORD else repr(text)
+            shown = "that" if self.kind is SettingKind.PASSWORD else _shortened(text)
             raise SettingError(
                 f"The setting {self.name}{f' in {source}' if source else ''} cannot be {shown}: "
                 f"it must be {self.allowed()}."
@@ -199,6 +200,11 @@ class Setting:
             return math.isfinite(value) and lower <= value <= upper
         items = value if isinstance(value, tuple) else (value,)
         return not self.choices or all(item in self.choices for item in items)
+
+
+def _shortened(text: str) -> str:
+    """A text that somebody typed, as much of it as a sentence can bear."""
+    return repr(text) if len(text) <= _SHOWN_LENGTH_MAX else f"{text[:_SHOWN_LENGTH_MAX]!r}..."
 
 
 def _alternatives(choices: tuple[str, ...]) -> str:

@@ -29,7 +29,6 @@ from headwater.cluster.config_changes import ConfigConflictError
 from headwater.cluster.image import ConfigResource, ResourceKind
 
 _ATTEMPTS_MAX: Final = 20
-_MESSAGE_LENGTH_MAX: Final = 1000
 
 
 class ResourceType(IntEnum):
@@ -67,12 +66,6 @@ async def alter_configs(
         except KafkaError as error:
             outcomes.append(error)
     return outcomes
-
-
-def error_text(error: KafkaError) -> str:
-    """What is answered. A sentence that repeats a long name of the request's is cut off."""
-    text = str(error)
-    return text if len(text) <= _MESSAGE_LENGTH_MAX else f"{text[:_MESSAGE_LENGTH_MAX]}..."
 
 
 async def _alter(broker: BrokerContext, change: ResourceChange, *, validate_only: bool) -> None:

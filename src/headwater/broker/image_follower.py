@@ -7,7 +7,8 @@ own. Then partitions are made, changed and deleted. Existing logs get their new 
 from __future__ import annotations
 
 from headwater.broker.log_upkeep import LogUpkeep
-from headwater.broker.settings.broker_settings import BrokerSettings, apply_log_configs
+from headwater.broker.settings.broker_settings import BrokerSettings
+from headwater.broker.settings.open_logs import apply_log_settings
 from headwater.cluster.image import ResourceKind
 from headwater.cluster.image_change import ImageChange
 from headwater.replication.partitions import Partitions
@@ -35,15 +36,10 @@ class ImageFollower:
         self._upkeep.logs_removed(change.deleted_topics)
         self._settings.forget_topics(topic.name for topic in change.deleted_topics)
         if broker_settings:
-            apply_log_configs(self._settings, self._directories)
+            apply_log_settings(self._settings, self._directories)
             self._partitions.refresh_rules()
             return
         topics = {each.name for each in change.changed_configs if each.kind is ResourceKind.TOPIC}
         if topics:
-            logs = [
-                partition.log
-                for topic in topics
-                for partition in self._partitions.of_topic(topic).values()
-            ]
-            apply_log_configs(self._settings, logs, topics)
+            apply_log_settings(self._settings, self._directories, topics)
             self._partitions.refresh_rules(topics)

@@ -20,6 +20,7 @@ from enum import Enum
 from types import TracebackType
 from typing import Self
 
+from headwater.base.checks import check
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.admin.offsets import OffsetOperations, OffsetTime
@@ -93,6 +94,10 @@ class PlainFetcher:
         while True:
             await self._ask_leaders()
             left_s = None if end_s is None else max(0.0, end_s - self._loop.time())
+            if not self._under_way:
+                check(left_s is not None, "a fetcher without partitions would wait for ever")
+                await asyncio.sleep(left_s or 0.0)
+                return []
             done, _ = await asyncio.wait(
                 self._under_way, timeout=left_s, return_when=asyncio.FIRST_COMPLETED
             )

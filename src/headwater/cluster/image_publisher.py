@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 
+from headwater.base.errors import KafkaError
 from headwater.cluster.image import ClusterImage
 from headwater.cluster.image_change import ImageChange
 
@@ -30,14 +31,18 @@ class ImagePublisher:
         self._subscribers.append(subscriber)
 
     async def publish(self, change: ImageChange) -> None:
-        """Tell the subscribers, in the order in which they came, and replace the image."""
+        """Tell the subscribers, in the order in which they came, and replace the image.
+
+        The change is in the store already and cannot be taken back: so a log that cannot be
+        created or removed is for its owner to report, and for a line in the log here.
+        """
         if change.deleted_topics:
             self.image = change.image
-        for subscriber in self._subscribers:
-            try:
-                await subscriber(change)
-            except Exception:
-                # The change is in the store and cannot be taken back; a log that could not be
-                # created is for its owner to report.
-                _log.exception("A subscriber failed to follow a change of the cluster's metadata.")
-        self.image = change.image
+        try:
+            for subscriber in self._subscribers:
+                try:
+                    await subscriber(change)
+                except (KafkaError, OSError) as error:
+                    _log.error("A change of the metadata could not be followed: %s", error)
+        finally:
+            self.image = change.image

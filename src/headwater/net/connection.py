@@ -78,6 +78,9 @@ class Connection(FrameProtocol):
     ) -> None:
         """Without `run_in_thread`, the loop waits for parts of files that are not in memory."""
         super().__init__(loop or asyncio.get_running_loop(), limits.request_size_max)
+        if not limits.budget.is_open:
+            # What is received and not let in is in memory too, so it had better be little.
+            self._window = self._full_window = self._memory.small_scratch
         self._handler = handler
         self._limits = limits
         self._budget = limits.budget
@@ -110,8 +113,11 @@ class Connection(FrameProtocol):
     def idle_s(self, now_s: float) -> float:
         """For how long nothing has moved here, as far as it shows when asked from time to time."""
         activity = self.bytes_in + self.bytes_out - self.transport.get_write_buffer_size()
-        is_handling = any(exchange.outcome is None for exchange in self._pending)
-        if is_handling or activity != self._activity:
+        # Who waits for the broker is not idle.
+        is_waiting = self._pauses & PAUSED_BY_BUDGET or any(
+            exchange.outcome is None for exchange in self._pending
+        )
+        if is_waiting or activity != self._activity:
             self._activity = activity
             self._active_s = now_s
         return now_s - self._active_s
@@ -234,6 +240,9 @@ class Connection(FrameProtocol):
         while pending and (outcome := pending[0].outcome) is not None:
             pending.popleft()
             if outcome:
+                if pending:
+                    # Answers to the others may follow in a moment: one write for all.
+                    self._sender.gather()
                 if isinstance(outcome, Disconnection):
                     logger.warning("%s is disconnected: %s", self, outcome.reason)
                     pending.clear()
@@ -269,8 +278,10 @@ class Connection(FrameProtocol):
         self.transport.abort()
 
     def _close_if_done(self) -> None:
-        if self._pauses & PAUSED_BY_CLOSING and not self._pending and self._sender.is_empty:
-            self.transport.close()
+        if self._pauses & PAUSED_BY_CLOSING and not self._pending:
+            self._sender.uncork()
+            if self._sender.is_empty:
+                self.transport.close()
 
     def _drop(self, reason: str) -> None:
         if reason and not self._pauses & PAUSED_BY_CLOSING:

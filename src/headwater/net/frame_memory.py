@@ -1,23 +1,24 @@
 """The memory that frames are received into, with large buffers used again once nobody sees them.
 
-A fresh megabyte costs more than receiving into it: the kernel hands out page after page, each
-zeroed, and Python zeroes them once more. So large buffers are kept and used again. Whether one may
-be is asked of the buffer itself: Python refuses to resize a bytearray while any memoryview of it
-lives. A frame therefore belongs to whoever holds a view of it, for as long as they do, with nothing
-to give back and nothing to forget.
+A fresh megabyte costs page faults and zeroing, twice when Python zeroes it too. So large buffers
+are kept and used again. Whether one may be is asked of the buffer itself: Python refuses to resize
+a bytearray while any memoryview of it lives. A frame therefore belongs to whoever holds a view of
+it, for as long as they do, with nothing to give back and nothing to forget.
 
-What is kept is bounded. Frames too large to be worth keeping are memory maps of their own: those
-take no memory until bytes arrive, and return it at once when the last view goes.
+What is kept is bounded. Frames that are too large to be kept are memory maps of their own, on huge
+pages where there are any. They take no memory until bytes arrive, and return it with the last view.
 """
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 
 SCRATCH_SIZE = 1024 * 1024
+"""What is received at once where frames are small: many frames for one system call."""
 SMALL_SCRATCH_SIZE = 16 * 1024
-LARGE_SIZE = 256 * 1024
-POOLED_MIN = 64 * 1024
+"""What is received at once where a large frame is expected: most of it goes to its own place."""
+KEPT_SIZE_MIN = 64 * 1024
 KEPT_SIZE_MAX = 2 * 1024 * 1024
 KEPT_BYTES_MAX = 16 * 1024 * 1024
 
@@ -37,10 +38,10 @@ class FrameMemory:
 
     def take(self, size: int) -> memoryview:
         """A writable view of `size` bytes of whatever content, in memory that nobody else sees."""
-        if size < POOLED_MIN:
+        if size < KEPT_SIZE_MIN:
             return memoryview(bytearray(size))
         if size > KEPT_SIZE_MAX:
-            return memoryview(mmap.mmap(-1, size))
+            return memoryview(_map(size))
         size_class = (size - 1).bit_length()
         buffers = self._kept.setdefault(size_class, [])
         # The one given out last is the one most likely to be in the processor's caches still.
@@ -57,6 +58,15 @@ class FrameMemory:
         self._kept_bytes += len(buffer)
         buffers.append(buffer)
         return memoryview(buffer)[:size]
+
+
+def _map(size: int) -> mmap.mmap:
+    mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        # Without huge pages in the kernel this is an error, and no loss.
+        with contextlib.suppress(OSError):
+            mapped.madvise(mmap.MADV_HUGEPAGE)
+    return mapped
 
 
 def _is_free(buffer: bytearray) -> bool:

@@ -7,7 +7,8 @@ Reading starts in a scratch buffer that all connections of an event loop share. 
 transport asks for a buffer, receives into it and reports in one go, with nothing in between; what
 must survive the report is copied out. Frames that are complete in the scratch are copied out one by
 one. Of a frame that is not, the part that has come is copied to a buffer of its own, into which the
-rest is received directly.
+rest is received directly. After a large frame, a short piece of the scratch is offered, so that
+of the next one almost nothing is copied; after small ones all of it, to receive many at once.
 
 A frame's length is only a claim. A buffer of the full size is made when `STAGE_SIZE` bytes of the
 frame have come, so a peer has to send something before it costs memory.
@@ -23,13 +24,14 @@ from struct import Struct
 from typing import cast
 from weakref import WeakKeyDictionary
 
-from headwater.net import frame_memory
-from headwater.net.frame_memory import FrameMemory
+from headwater.net.frame_memory import KEPT_SIZE_MIN, FrameMemory
 
 LENGTH = Struct(">i")
 LENGTH_SIZE = LENGTH.size
 _unpack_length = LENGTH.unpack_from
 STAGE_SIZE = 32 * 1024
+DIRECT_SIZE_MIN = 256 * 1024
+"""A frame from here on lets the next one be expected to be as large."""
 
 _memories: WeakKeyDictionary[asyncio.AbstractEventLoop, FrameMemory] = WeakKeyDictionary()
 
@@ -53,6 +55,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
         "_filled",
         "_frame",
         "_frame_size",
+        "_full_window",
         "_head",
         "_is_continuing",
         "_loop",
@@ -75,7 +78,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self._filled = 0
         # Otherwise there may be one to three bytes of the next frame's length.
         self._head = b""
-        self._window = self._memory.scratch
+        self._full_window = self._window = self._memory.scratch
         self._backlog: bytearray | None = None
         self._backlog_position = 0
         self._pauses = 0
@@ -122,7 +125,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
             if self._head:
                 nbytes += len(self._head)
                 self._head = b""
-            self._window = self._memory.scratch
+            self._window = self._full_window
             self._scan(self._memory.scratch_bytes, 0, nbytes)
             return
         self._filled += nbytes
@@ -179,7 +182,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
             if frame_end > end:
                 self._start_frame(size, data, position, end)
                 break
-            if size < frame_memory.POOLED_MIN:
+            if size < KEPT_SIZE_MIN:
                 frame = memoryview(data[position:frame_end])
             else:
                 frame = self._memory.take(size)
@@ -210,5 +213,5 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self._frame_size = size
         self._filled = filled
         frame[:filled] = memoryview(data)[position:end]
-        if size >= frame_memory.LARGE_SIZE:
+        if size >= DIRECT_SIZE_MIN:
             self._window = self._memory.small_scratch

@@ -37,7 +37,8 @@ class Listener:
         run_in_thread: RunInThread | None,
     ) -> None:
         self.endpoint = endpoint
-        self.connections: set[Connection] = set()
+        #: In the order in which they came, so that what is done to all is done in one order.
+        self.connections: dict[Connection, None] = {}
         self._handler = handler
         self._limits = limits
         self._run_in_thread = run_in_thread
@@ -106,13 +107,13 @@ class Listener:
         )
 
     def _add(self, connection: Connection) -> None:
-        self.connections.add(connection)
+        self.connections[connection] = None
         self._all_closed.clear()
         if self._is_closing:
             connection.abort()
 
     def _remove(self, connection: Connection) -> None:
-        self.connections.discard(connection)
+        self.connections.pop(connection, None)
         if not self.connections:
             self._all_closed.set()
 

@@ -10,6 +10,7 @@ not be kept: `RegionCutShortError` says so, and the connection has to end.
 from __future__ import annotations
 
 import io
+import mmap
 import os
 
 from headwater.net.page_cache import is_cached, read_in
@@ -17,6 +18,7 @@ from headwater.net.region import Region, RegionFile
 
 WINDOW_SIZE = 1024 * 1024
 """How far ahead a region is made sure to be in memory."""
+PAGE_SIZE = mmap.PAGESIZE
 
 
 class RegionCutShortError(Exception):
@@ -49,7 +51,7 @@ class RegionTransfer:
         """
         size = self._cached_until - self._position
         if size <= 0:
-            size = min(self.left, WINDOW_SIZE)
+            size = self._next_window()
             if self._descriptor >= 0 and not is_cached(self._descriptor, self._position, size):
                 return 0
             self._cached_until = self._position + size
@@ -57,14 +59,21 @@ class RegionTransfer:
 
     def read_in(self) -> None:
         """Bring the next window into memory; for a thread, as it waits for the disk."""
-        size = min(self.left, WINDOW_SIZE)
+        size = self._next_window()
         read_in(self._descriptor, self._position, size)
         # Memory may be so short that it is gone again: then sending waits for the disk after all.
         self._cached_until = self._position + size
 
+    def size_to_page(self) -> int:
+        """How many bytes there are up to the next page of the file."""
+        return -self._position % PAGE_SIZE
+
     def send_to(self, socket_descriptor: int, size: int) -> int:
-        """Let the kernel send up to `size` bytes; BlockingIOError if the socket takes none."""
-        sent = os.sendfile(socket_descriptor, self._descriptor, self._position, size)
+        """Let the kernel send up to `size` bytes; fewer, or none, if the socket is full."""
+        try:
+            sent = os.sendfile(socket_descriptor, self._descriptor, self._position, size)
+        except BlockingIOError:
+            return 0
         return self._advance(sent)
 
     def read(self, size: int) -> bytes:
@@ -77,6 +86,12 @@ class RegionTransfer:
 
     def close(self) -> None:
         _unpin(self._region.file)
+
+    def _next_window(self) -> int:
+        """All that is left, or what ends with a page."""
+        if self.left <= WINDOW_SIZE:
+            return self.left
+        return WINDOW_SIZE - (self._position + WINDOW_SIZE) % PAGE_SIZE
 
     def _advance(self, size: int) -> int:
         if size == 0:

@@ -3,10 +3,8 @@
 Everything leaves in the order in which it was given to `send`. Bytes are written to the transport,
 which writes them to the socket at once and keeps what the socket does not take. A large region is
 sent by the kernel from the page cache straight to the socket, which is right only while the
-transport keeps nothing back; the transport's limits are set so that it reports exactly that. When
-the socket is full, the loop watches a duplicate of its descriptor, because loops refuse to watch a
-descriptor that a transport owns. A small region is read and joined with the bytes around it, which
-is cheaper than a system call of its own.
+transport keeps nothing back; its limits are set so that it reports exactly that. A small region is
+read and joined with the bytes around it, which is cheaper than a system call of its own.
 
 A region that is not in the page cache is read in by a thread first. In that time, and while the
 socket is full, the sender is *busy*: what comes waits in a queue. Its owner hears of it, and stops
@@ -19,25 +17,25 @@ regions are read piece by piece and written as bytes.
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import cast
 
 from headwater.net.page_cache import RunInThread
+from headwater.net.plain_socket import PlainSocket
 from headwater.net.region import BUFFER_TYPES, Buffer, Part, Region
 from headwater.net.region_transfer import RegionCutShortError, RegionTransfer
 
 READ_SIZE_MAX = 16 * 1024
 """Regions up to here are read and written; above, sendfile is faster."""
+ALIGNED_SIZE_MIN = 60 * 1024
+"""From here on it pays to let sendfile start at a page of the file, and to read what is before."""
 JOINED_SIZE_MAX = 64 * 1024
 """Bytes are joined to one write up to here; more are handed over as they are."""
 PIECE_SIZE = 256 * 1024
 """How much of a region is read at once where sendfile cannot be used."""
 TURN_SIZE = 1024 * 1024
 """How much of a region is sent before other connections get their turn."""
-MORE_FOLLOWS: int = getattr(socket, "MSG_MORE", 0)
 
 # Why parts wait in the queue, or are thrown away. With none of these the queue is empty.
 BUSY = 1
@@ -49,8 +47,8 @@ class Sender:
     """The outgoing half of one connection."""
 
     __slots__ = (
+        "_ahead",
         "_fail",
-        "_has_socket",
         "_holds",
         "_is_reading_in",
         "_loop",
@@ -74,7 +72,8 @@ class Sender:
     ) -> None:
         """`set_busy` hears when answers begin and cease to queue, `fail` that no more can go out.
 
-        `fail` gets a reason for the log, empty if the peer is simply gone.
+        The former may be told twice that it is so. `fail` gets a reason for the log, empty if the
+        peer is simply gone.
         """
         self.bytes_out = 0
         self._loop = loop
@@ -83,11 +82,13 @@ class Sender:
         self._set_busy = set_busy
         self._fail = fail
         self._queue: deque[Part] = deque()
+        self._holds = 0
+        # What goes before the queue: bytes in front of a region, and the region.
+        self._ahead: Buffer = b""
         self._transfer: RegionTransfer | None = None
         self._is_reading_in = False
-        self._holds = 0
-        self._socket: socket.socket | None = None
-        self._has_socket: bool | None = None
+        # Not looked for yet; None if there is none.
+        self._socket: PlainSocket | type[PlainSocket] | None = PlainSocket
         transport.set_write_buffer_limits(high=0)
 
     @property
@@ -110,6 +111,12 @@ class Sender:
         self._queue.extend(parts)
         self._flush()
 
+    def gather(self) -> None:
+        """Gather what comes until the loop's next round, for one write of all of it."""
+        if not self._holds & CORKED:
+            self._holds |= CORKED
+            self._loop.call_soon(self.uncork)
+
     def cork(self) -> None:
         """Gather what comes until `uncork`, for one write of all of it."""
         self._holds |= CORKED
@@ -131,12 +138,13 @@ class Sender:
         """The connection is gone, and with it what was not sent."""
         self._holds |= CLOSED
         self._queue.clear()
-        plain_socket, self._socket = self._socket, None
-        if plain_socket is not None:
-            self._loop.remove_writer(plain_socket)
-            plain_socket.close()
+        if isinstance(self._socket, PlainSocket):
+            self._socket.close()
+        self._socket = None
         if not self._is_reading_in:
             self._end_transfer()
+
+    # Being busy.
 
     def _become_busy(self) -> None:
         if not self._holds & BUSY:
@@ -155,12 +163,14 @@ class Sender:
         """Send from the queue until it is empty or the sender is busy."""
         try:
             while not self._holds & (BUSY | CLOSED):
-                if self._transfer is not None:
+                if self._ahead:
+                    self._send_ahead(self._ahead)
+                elif self._transfer is not None:
                     self._continue_transfer(self._transfer)
-                elif not self._queue:
-                    return
-                else:
+                elif self._queue:
                     self._send_next()
+                else:
+                    return
         except RegionCutShortError:
             self._fail("a file became shorter than what was to be sent of it")
         except ConnectionError:
@@ -168,18 +178,27 @@ class Sender:
         except OSError as error:
             self._fail(f"a file could not be sent: {error}")
 
+    # Bytes.
+
     def _send_next(self) -> None:
-        if self._has_socket is None and any(type(part) not in BUFFER_TYPES for part in self._queue):
-            self._socket = _duplicate_socket(self._transport)
-            self._has_socket = self._socket is not None
-        if not self._send_buffers():
-            self._transfer = RegionTransfer(cast("Region", self._queue.popleft()))
+        """Send what comes before the next region that is large or not in memory, or start that."""
+        queue = self._queue
+        buffers, size = self._take_buffers()
+        if not buffers:
+            self._transfer = RegionTransfer(cast("Region", queue.popleft()))
+        elif size > JOINED_SIZE_MAX:
+            self.bytes_out += size
+            self._transport.writelines(buffers)
+        else:
+            data = buffers[0] if len(buffers) == 1 else b"".join(buffers)
+            if queue and type(queue[0]) not in BUFFER_TYPES and self._find_socket() is not None:
+                self._send_ahead(data)
+            else:
+                self.bytes_out += size
+                self._transport.write(data)
 
-    def _send_buffers(self) -> bool:
-        """Send bytes and small regions up to the next region that is large or not in memory.
-
-        False if there are none in front of that.
-        """
+    def _take_buffers(self) -> tuple[list[Buffer], int]:
+        """Bytes and small regions from the queue, and their size."""
         queue = self._queue
         buffers: list[Buffer] = []
         size = 0
@@ -188,77 +207,68 @@ class Sender:
             if type(part) in BUFFER_TYPES:
                 data = cast("Buffer", part)
             else:
-                region = cast("Region", part)
-                small = _read_small(region) if region.size <= READ_SIZE_MAX else None
+                small = _read_small(cast("Region", part))
                 if small is None:
                     break
                 data = small
             queue.popleft()
             buffers.append(data)
             size += len(data)
-        if not buffers:
-            return False
-        if size > JOINED_SIZE_MAX:
-            self.bytes_out += size
-            self._transport.writelines(buffers)
-            return True
-        data = buffers[0] if len(buffers) == 1 else b"".join(buffers)
-        if queue and self._socket is not None:
-            self._send_ahead(self._socket, data)
-        else:
-            self.bytes_out += size
-            self._transport.write(data)
-        return True
+        return buffers, size
 
-    def _send_ahead(self, plain_socket: socket.socket, data: Buffer) -> None:
-        """Send bytes that a region follows: the kernel keeps them back to put both in a packet."""
-        try:
-            sent = plain_socket.send(data, MORE_FOLLOWS)
-        except BlockingIOError:
-            sent = 0
+    def _send_ahead(self, data: Buffer) -> None:
+        """Send bytes that a region follows, past the transport."""
+        plain_socket = self._find_socket()
+        if plain_socket is None:
+            return
+        sent = plain_socket.send_ahead(data)
         self.bytes_out += sent
-        if sent < len(data):
-            self._queue.appendleft(memoryview(data)[sent:])
-            self._wait_for_socket(plain_socket)
+        if sent == len(data):
+            self._ahead = b""
+        else:
+            self._ahead = memoryview(data)[sent:]
+            self._wait_for(plain_socket)
+
+    def _find_socket(self) -> PlainSocket | None:
+        if self._socket is PlainSocket:
+            self._socket = PlainSocket.of(self._loop, self._transport)
+        return cast("PlainSocket | None", self._socket)
+
+    def _wait_for(self, plain_socket: PlainSocket) -> None:
+        self._become_busy()
+        plain_socket.call_when_ready(self._go_on)
+
+    # Regions.
 
     def _continue_transfer(self, transfer: RegionTransfer) -> None:
         """Send of a region what the socket takes and a turn allows."""
+        plain_socket = self._find_socket() if transfer.has_descriptor else None
         turn_end = transfer.left - TURN_SIZE
-        while transfer.left:
-            if transfer.left <= turn_end:
-                self._become_busy()
-                self._loop.call_soon(self._go_on)
-                return
+        while transfer.left and not self._holds & (BUSY | CLOSED):
             window = transfer.window()
             if window == 0:
                 self._start_reading_in(transfer)
-                return
-            if self._socket is None or not transfer.has_descriptor:
+            elif transfer.left <= turn_end:
+                self._become_busy()
+                self._loop.call_soon(self._go_on)
+            elif plain_socket is None:
                 data = transfer.read(min(window, PIECE_SIZE))
                 self.bytes_out += len(data)
                 self._transport.write(data)
-                if self._holds & (BUSY | CLOSED):
-                    return
-                continue
-            try:
-                self.bytes_out += transfer.send_to(self._socket.fileno(), window)
-            except BlockingIOError:
-                self._wait_for_socket(self._socket)
-                return
-        self._end_transfer()
+            elif window >= ALIGNED_SIZE_MIN and (head_size := transfer.size_to_page()):
+                self._send_ahead(transfer.read(head_size))
+            else:
+                sent = transfer.send_to(plain_socket.descriptor, window)
+                self.bytes_out += sent
+                if sent < window:
+                    self._wait_for(plain_socket)
+        if not transfer.left:
+            self._end_transfer()
 
     def _end_transfer(self) -> None:
         transfer, self._transfer = self._transfer, None
         if transfer is not None:
             transfer.close()
-
-    def _wait_for_socket(self, plain_socket: socket.socket) -> None:
-        self._become_busy()
-        self._loop.add_writer(plain_socket, self._socket_has_room, plain_socket)
-
-    def _socket_has_room(self, plain_socket: socket.socket) -> None:
-        self._loop.remove_writer(plain_socket)
-        self._go_on()
 
     def _start_reading_in(self, transfer: RegionTransfer) -> None:
         if self._run_in_thread is None:
@@ -281,17 +291,13 @@ class Sender:
 
 
 def _read_small(region: Region) -> bytes | None:
-    """The bytes of a region, unless they have to be waited for."""
+    """The bytes of a region if it is small and in memory."""
+    if region.size > READ_SIZE_MAX:
+        return None
+    if region.size == 0:
+        return b""
     transfer = RegionTransfer(region)
     try:
         return transfer.read(region.size) if transfer.window() else None
     finally:
         transfer.close()
-
-
-def _duplicate_socket(transport: asyncio.Transport) -> socket.socket | None:
-    """The transport's socket, for use past it; None if there is none or it needs encryption."""
-    owned = transport.get_extra_info("socket")
-    if owned is None or transport.get_extra_info("sslcontext") is not None:
-        return None
-    return socket.socket(owned.family, owned.type, owned.proto, fileno=os.dup(owned.fileno()))

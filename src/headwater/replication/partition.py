@@ -114,6 +114,7 @@ class Partition:
         self._run_in_thread = run_in_thread
         self._turns = AppendTurns()
         self._shared_fsync = SharedFsync(log, run_in_thread)
+        self._earlier_fsync_rounds = 0
         self._fsync_wanted_offset = 0
         self._fsync_task: asyncio.Task[None] | None = None
         #: Plain counters, which metrics read when somebody asks.
@@ -158,7 +159,7 @@ class Partition:
     @property
     def fsync_rounds(self) -> int:
         """How many shared fsyncs there were."""
-        return self._shared_fsync.round_count
+        return self._earlier_fsync_rounds + self._shared_fsync.round_count
 
     def _advance_high_watermark(self) -> None:
         log = self.log
@@ -276,16 +277,32 @@ class Partition:
             self._fsync_task = asyncio.get_running_loop().create_task(self._fsync())
 
     async def _fsync(self) -> None:
-        log = self.log
         try:
-            while log.flushed_offset < min(self._fsync_wanted_offset, log.record_end_offset):
-                # What is wanted now; who asks for more while it runs is served by the next round.
-                await self._shared_fsync.wait_until_durable(self._fsync_wanted_offset)
+            while self._is_fsync_wanted:
+                log = self.log
+                try:
+                    # What is wanted now; who asks for more meanwhile is served by the next round.
+                    await self._shared_fsync.wait_until_durable(self._fsync_wanted_offset)
+                except LogStorageError:
+                    if log is self.log:
+                        raise
                 self._events.on_durable(self)
         except LogStorageError:
             self._events.on_durable(self)
         finally:
             self._fsync_task = None
+
+    @property
+    def _is_fsync_wanted(self) -> bool:
+        log = self.log
+        return log.flushed_offset < min(self._fsync_wanted_offset, log.record_end_offset)
+
+    def replace_log(self, log: PartitionLog) -> None:
+        """The log has moved to another directory, where it is durable to its end."""
+        self._earlier_fsync_rounds = self.fsync_rounds
+        self.log = log
+        self._shared_fsync = SharedFsync(log, self._run_in_thread)
+        self._events.on_durable(self)
 
     async def close(self) -> None:
         """Wait for an fsync under way."""

@@ -23,7 +23,7 @@ from headwater.cluster.image import ClusterImage, PartitionImage, TopicImage
 from headwater.cluster.image_change import ImageChange
 from headwater.replication.partition import Partition, PartitionEvents, PartitionRules
 from headwater.storage.directories.log_creation import LogCreation, set_aside
-from headwater.storage.directories.log_directories import LogDirectories
+from headwater.storage.directories.log_directories import LogDirectories, NoLogDirectoryError
 from headwater.storage.errors import InconsistentTopicIdError, LogStorageError
 from headwater.storage.flush import RunInThread
 from headwater.storage.partition_log import PartitionLog
@@ -70,6 +70,7 @@ class Partitions:
         self._failed: dict[TopicPartition, KafkaError] = {}
         self._elsewhere: set[TopicPartition] = set()
         self.gone = TrafficTotals()
+        directories.moves.on_moved = self._replace_log
 
     def __iter__(self) -> Iterator[Partition]:
         for partitions in list(self._by_topic.values()):
@@ -143,6 +144,11 @@ class Partitions:
             for partition in self.of_topic(topic).values():
                 partition.rules = rules
 
+    def _replace_log(self, log: PartitionLog) -> None:
+        partition = self.find(*log.partition)
+        if partition is not None:
+            partition.replace_log(log)
+
     async def _apply_topic(self, topic: TopicImage, *, is_new: bool) -> None:
         existing = self._by_topic.setdefault(topic.name, {})
         self._by_topic_id[topic.topic_id] = existing
@@ -206,6 +212,8 @@ class Partitions:
                 )
             except LogStorageError as error:
                 self._failed[partition] = error
+            except NoLogDirectoryError as error:
+                self._failed[partition] = LogStorageError(str(error))
         if creations:
             errors: dict[TopicPartition, OSError] = {}
             await self._run_in_thread(lambda: _run_creations(creations, errors))

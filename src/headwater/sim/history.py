@@ -164,7 +164,7 @@ def check_offsets(contents: Contents) -> None:
 
 
 class HighWatermarks:
-    """What readers were told of high watermarks, which never go back while nothing is lost.
+    """What one reader was told of high watermarks, which never go back while nothing is lost.
 
     A power loss may take back what was not on disk, but never below what was acknowledged with
     acks=all: readers then start again from there.

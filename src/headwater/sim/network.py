@@ -190,6 +190,8 @@ class SimulatedNetwork:
 
     def send(self, sender: SimulatedTransport, packet: Packet) -> None:
         """Take a packet; it arrives behind those that the same end sent before."""
+        if sender.is_broken:
+            return
         if packet.data and self.random.random() < self.conditions.loss_probability:
             self.break_connection(sender)
             return
@@ -215,6 +217,8 @@ class SimulatedNetwork:
         """Lose a connection in the middle: either end notices in its own time."""
         self.trace.note("network", f"{transport.name} breaks")
         for end in (transport, transport.peer):
+            # Nothing arrives any more, whatever an end sends that has not noticed yet.
+            end.is_broken = True
             end.under_way.clear()
             self.soon(self.delay_s(), end.lose, ConnectionResetError("the connection broke"))
 

@@ -8,11 +8,13 @@ leave it twice.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
 from headwater.sim.broker_link import BrokerLink, Unanswered
+from headwater.sim.clock import START_WALL_MS
 from headwater.sim.history import History, PropertyViolated, Sent
 from headwater.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from headwater.wire.messages.produce import (
@@ -37,6 +39,9 @@ _TRY_AGAIN = frozenset(
 )
 
 
+_OUT_OF_ORDER = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
 @dataclass
 class Batch:
     values: list[bytes]
@@ -52,12 +57,14 @@ class ProducingClient:
         *,
         is_idempotent: bool,
         acks: int = ACKS_ALL,
+        under_way_max: int = UNDER_WAY_MAX,
     ) -> None:
         self._link = link
         self._history = history
         self._partition = partition
         self._is_idempotent = is_idempotent
         self._acks = acks
+        self._under_way_max = under_way_max
         self._producer_id = NO_PRODUCER_ID
         self._producer_epoch = -1
         self._record_count = 0
@@ -70,7 +77,7 @@ class ProducingClient:
         """Send so many batches; returns when all of them are acknowledged."""
         if self._is_idempotent:
             await self._get_producer_id()
-        depth = self._random.randint(1, UNDER_WAY_MAX) if self._is_idempotent else 1
+        depth = self._random.randint(1, self._under_way_max) if self._is_idempotent else 1
         while batch_count or self._under_way:
             while batch_count and len(self._under_way) < depth:
                 self._under_way.append(self._next_batch())
@@ -110,9 +117,10 @@ class ProducingClient:
             self._history.send(Sent(self._link.name, number, self._partition, self._is_idempotent))
             for number in range(first, first + count)
         ]
+        now_s = asyncio.get_running_loop().time()
         padding = bytes(self._random.choice((0, 10, 300)))
         records = [
-            Record(number, 1_700_000_000_000 + first, padding, value)
+            Record(number, START_WALL_MS + int(now_s * 1000), padding, value)
             for number, value in enumerate(values)
         ]
         data = encode_batch(
@@ -129,11 +137,19 @@ class ProducingClient:
         answers = await self._link.ask_all(
             [self._request(batch) for batch in batches], ProduceResponse, version=self._version
         )
-        for batch, answer in zip(batches, answers, strict=True):
-            result = answer.responses[0].partition_responses[0]
+        results = [answer.responses[0].partition_responses[0] for answer in answers]
+        last_good = max(
+            (n for n, result in enumerate(results) if result.error_code == ErrorCode.NONE),
+            default=-1,
+        )
+        for number, (batch, result) in enumerate(zip(batches, results, strict=True)):
             if result.error_code == ErrorCode.NONE:
                 if self._acks == ACKS_ALL:
                     self._history.acknowledge(self._partition, result.base_offset, batch.values)
+                self._under_way.remove(batch)
+            elif result.error_code == _OUT_OF_ORDER and number < last_good:
+                # One behind it is stored, so it is stored too. After a restart a broker remembers
+                # only the last batch of each producer, as Kafka's snapshots do, and cannot tell.
                 self._under_way.remove(batch)
             elif result.error_code not in _TRY_AGAIN and not self._follows_a_failure(batch):
                 raise PropertyViolated(

@@ -21,7 +21,7 @@ from headwater.wire.messages.fetch import (
     FetchTopic,
     PartitionData,
 )
-from headwater.wire.records import decode_records
+from headwater.wire.records import LOG_OVERHEAD, Buffer, decode_records
 
 _TRY_AGAIN = frozenset(
     {
@@ -38,12 +38,11 @@ class ReadingClient:
         self,
         link: BrokerLink,
         history: History,
-        high_watermarks: HighWatermarks,
         partitions: Sequence[TopicPartition],
     ) -> None:
         self._link = link
         self._history = history
-        self._high_watermarks = high_watermarks
+        self._high_watermarks = HighWatermarks(history)
         self._partitions = list(partitions)
         self._random = link.random
         #: What was read, by partition; the index is the offset.
@@ -54,6 +53,7 @@ class ReadingClient:
 
     def power_lost(self) -> None:
         """Forget what a power loss may have taken back."""
+        self._high_watermarks.power_lost()
         self.ends.clear()
         for partition, records in self.read.items():
             del records[self._history.acknowledged_end(partition) :]
@@ -126,7 +126,7 @@ class ReadingClient:
         self.ends[partition] = data.high_watermark
         if not isinstance(data.records, bytes | bytearray | memoryview):
             return
-        for record in decode_records(data.records):
+        for record in decode_records(_whole_batches(data.records)):
             if record.offset < len(records):
                 continue  # A batch is sent as a whole, also if its middle is asked for.
             if record.offset != len(records) or record.value is None:
@@ -137,3 +137,15 @@ class ReadingClient:
             if record.offset >= data.high_watermark:
                 break  # Sent along with its batch, but not for readers yet.
             records.append(Stored(record.offset, bytes(record.value)))
+
+
+def _whole_batches(records: Buffer) -> memoryview:
+    """Without the last batch, if it was cut because the answer was to be no larger."""
+    view = memoryview(records)
+    end = 0
+    while end + LOG_OVERHEAD <= len(view):
+        size = LOG_OVERHEAD + int.from_bytes(view[end + 8 : end + LOG_OVERHEAD], "big")
+        if end + size > len(view):
+            break
+        end += size
+    return view[:end]

@@ -59,6 +59,8 @@ class SimulatedTransport(asyncio.Transport):
         self.process = process
         #: Packets that this end sent and that have not arrived.
         self.under_way: deque[Packet] = deque()
+        #: The network has lost the connection, which the ends may not have noticed yet.
+        self.is_broken = False
         #: Nothing comes or goes any more, and the protocol knows or will know at once.
         self.is_lost = False
         self._network = network

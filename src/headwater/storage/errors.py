@@ -35,9 +35,16 @@ class RecordBatchTooLargeError(KafkaError):
 
 
 class InvalidTimestampError(KafkaError):
-    """A record's timestamp is further from the broker's clock than the topic allows."""
+    """A record's timestamp is further from the broker's clock than the topic allows.
+
+    `record_numbers` tells which records of the batch are at fault, counted from 0.
+    """
 
     code = ErrorCode.INVALID_TIMESTAMP
+
+    def __init__(self, detail: str = "", *, record_numbers: tuple[int, ...] = ()) -> None:
+        super().__init__(detail)
+        self.record_numbers = record_numbers
 
 
 class InconsistentTopicIdError(KafkaError):

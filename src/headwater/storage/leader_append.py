@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from headwater.base.errors import KafkaError
 from headwater.storage.errors import (
     InvalidTimestampError,
     RecordBatchTooLargeError,
@@ -24,11 +25,13 @@ from headwater.wire.records import (
     TimestampType,
     decode_batch,
     patch_batch,
+    patch_create_time,
     patch_log_append_time,
     read_batch_header,
     recompress_batch,
     validate_batch,
 )
+from headwater.wire.records.batch_header import TIMESTAMP_TYPE_BIT
 
 #: Looking into fewer bytes of records than this takes less time than handing them to a thread.
 INSPECTED_INLINE_BYTES_MAX = 16 << 10
@@ -112,8 +115,6 @@ def _check_client_header(header: BatchHeader, *, first: bool) -> None:
         raise InvalidRecordError("Clients may not write control records.")
     if header.delete_horizon_ms is not None:
         raise InvalidRecordError("Only compaction gives a batch a delete horizon.")
-    if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
-        raise InvalidTimestampError("Only the broker gives a batch the type LogAppendTime.")
     if header.record_count <= 0 or header.last_offset_delta != header.record_count - 1:
         raise InvalidRecordError(
             f"The batch claims {header.record_count} records "
@@ -128,21 +129,37 @@ def _check_client_header(header: BatchHeader, *, first: bool) -> None:
 def _check_timestamps(
     data: Buffer, position: int, header: BatchHeader, config: LogConfig, now_ms: int
 ) -> None:
-    if header.max_timestamp - now_ms > config.message_timestamp_after_max_ms:
+    after_max_ms = config.message_timestamp_after_max_ms
+    if header.max_timestamp - now_ms > after_max_ms:
         raise InvalidTimestampError(
             f"Timestamp {header.max_timestamp} lies more than message.timestamp.after.max.ms="
-            f"{config.message_timestamp_after_max_ms} ahead of {now_ms}."
+            f"{after_max_ms} ahead of {now_ms}.",
+            record_numbers=_numbers_behind(data, position, now_ms + after_max_ms),
         )
     before_max_ms = config.message_timestamp_before_max_ms
     if before_max_ms == TIMESTAMP_UNBOUNDED_MS:
         return
     # Only the largest timestamp stands in the header, so an oldest allowed one costs a decode.
-    for record in decode_batch(data, position):
-        if record.timestamp >= 0 and now_ms - record.timestamp > before_max_ms:
-            raise InvalidTimestampError(
-                f"Timestamp {record.timestamp} lies more than "
-                f"message.timestamp.before.max.ms={before_max_ms} behind {now_ms}."
-            )
+    too_old = [
+        (number, record.timestamp)
+        for number, record in enumerate(decode_batch(data, position))
+        if record.timestamp >= 0 and now_ms - record.timestamp > before_max_ms
+    ]
+    if too_old:
+        raise InvalidTimestampError(
+            f"Timestamp {too_old[0][1]} lies more than "
+            f"message.timestamp.before.max.ms={before_max_ms} behind {now_ms}.",
+            record_numbers=tuple(number for number, _ in too_old),
+        )
+
+
+def _numbers_behind(data: Buffer, position: int, latest_ms: int) -> tuple[int, ...]:
+    """Which records of a batch have a later time; nothing, if the batch cannot be read."""
+    try:
+        records = decode_batch(data, position)
+    except KafkaError:
+        return ()
+    return tuple(number for number, each in enumerate(records) if each.timestamp > latest_ms)
 
 
 def _check_keys(data: Buffer, position: int, header: BatchHeader) -> None:
@@ -198,6 +215,10 @@ def assign_offsets(
         patch_batch(data, position, base_offset=offset, leader_epoch=leader_epoch)
         if append_time and not header.is_control:
             patch_log_append_time(data, position, header, now_ms)
+            header = read_batch_header(data, position)
+        elif header.attributes & TIMESTAMP_TYPE_BIT:
+            # Its producer claims what only a broker decides.
+            patch_create_time(data, position, header)
             header = read_batch_header(data, position)
         else:
             # Cheaper than reading what was just written: the other fields stay.

@@ -1,5 +1,6 @@
 """DescribeLogDirs and AlterReplicaLogDirs: what lies where, and moving it."""
 
+import asyncio
 import errno
 from pathlib import Path
 
@@ -155,3 +156,39 @@ def test_a_directory_whose_disk_failed(tmp_path: Path) -> None:
         assert await move(broker, failed.path, "orders", moved) == ErrorCode.KAFKA_STORAGE_ERROR
 
     run_with_broker(tmp_path, scenario, two_directories(tmp_path))
+
+
+def test_a_partition_serves_from_its_new_directory(tmp_path: Path) -> None:
+    async def scenario(broker: HandlerBroker) -> None:
+        await broker.create_topic("orders")
+        broker.append("orders", 1, 2, 3)
+        name = TopicPartition("orders", 0)
+        partition, directories = broker.context.partitions.get(*name), broker.context.directories
+        old = partition.log
+        source = directories.directory_of(name)
+        (target,) = (each for each in directories.directories if each is not source)
+        assert await move(broker, target.path, "orders", 0) == 0
+        for number in range(2000):
+            if directories.directory_of(name) is target:
+                break
+            # Appends go on, and so do fsyncs of whichever log serves.
+            if number < 50:
+                broker.append("orders", 4)
+            partition.request_fsync(partition.log_end_offset)
+            await asyncio.sleep(0.005)
+        assert partition.log is directories.find(name)
+        assert partition.log is not old
+        end_offset = partition.log_end_offset
+        broker.append("orders", 5)
+        assert partition.high_watermark == end_offset + 1
+        partition.request_fsync(end_offset + 1)
+        await partition.close()
+        assert partition.log.flushed_offset == end_offset + 1
+        assert partition.fsync_rounds > 0
+        read = partition.read(0, 1 << 20)
+        assert read.log_read.region is not None
+        results = await describe(broker)
+        assert [entry[:2] for entry in entries(results[target.path])] == [("orders", 0)]
+
+    settings = {**two_directories(tmp_path), "log.initial.task.delay.ms": "0"}
+    run_with_broker(tmp_path, scenario, settings)

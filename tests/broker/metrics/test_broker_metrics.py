@@ -62,4 +62,4 @@ def test_recording_costs_next_to_nothing() -> None:
         for _ in range(1000):
             metrics.record_request(ApiKey.PRODUCE, 0.000_123)
         best_s = min(best_s, (time.perf_counter() - started_s) / 1000)
-    assert best_s < 2e-6, "it takes about 0.3 microseconds"
+    assert best_s < 5e-6, "it takes about 0.3 microseconds on an idle machine"

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from headwater.base.checks import InvariantViolation
 from headwater.base.clocks import ManualClock
 from headwater.cluster.store.embedded_store import EmbeddedStore
 from headwater.cluster.store.errors import NodeExistsError, SessionExpiredError, StoreWriteError
@@ -127,6 +128,24 @@ async def test_an_error_of_the_program_reaches_who_waits_and_not_only_the_log() 
         await session.create("/a", b"")
     journal.failure = None
     await session.create("/a", b"")
+
+
+@run_async
+async def test_after_a_fault_of_the_program_the_store_answers_nothing_but_that() -> None:
+    store, journal = await _open()
+    session = store.connect()
+    await session.create("/a", b"")
+    journal.failure = StoreWriteError("The disk is full.")
+    journal.gate.clear()
+    write = asyncio.create_task(session.create("/b", b""))
+    await _until(lambda: len(journal.commits) == 2)
+    read = asyncio.create_task(session.get("/a"))
+    await asyncio.sleep(0)
+    store.tree.transaction_id += 1  # So that what is to be undone is not the newest any more.
+    journal.gate.set()
+    for attempt in (write, read, session.get("/a"), session.create("/c", b"")):
+        with pytest.raises(InvariantViolation):
+            await attempt
 
 
 @run_async

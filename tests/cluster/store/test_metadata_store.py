@@ -300,6 +300,21 @@ async def test_watches_tell_what_happened_and_only_once(
 
 @on_every_store
 @run_async
+async def test_a_watch_on_children_hears_of_the_end_of_their_parent(
+    open_world: OpenWorld, tmp_path: Path
+) -> None:
+    async with open_world(tmp_path) as world:
+        watcher, writer = await world.connect(), await world.connect()
+        fired: list[WatchEvent] = []
+        await writer.create("/a", b"")
+        await watcher.children("/a", fired.append)
+        await writer.delete("/a")
+        await _events(watcher, fired, 1)
+        assert fired == [(WatchKind.DELETED, "/a")]
+
+
+@on_every_store
+@run_async
 async def test_a_watch_left_twice_is_called_once_and_one_per_callable(
     open_world: OpenWorld, tmp_path: Path
 ) -> None:

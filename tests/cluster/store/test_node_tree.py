@@ -88,10 +88,7 @@ class Model:
             self.nodes[path] = ModelNode(operation.data, 0, owner, now_ms, now_ms, number)
             self.sequences[path] = 0
             self.sequences[parent] += 1
-            self.events += (
-                WatchEvent(WatchKind.CREATED, path),
-                WatchEvent(WatchKind.CHILDREN, parent),
-            )
+            self.events.append(WatchEvent(WatchKind.CREATED, path))
             return path
         node = self.nodes.get(path)
         if node is None:
@@ -108,10 +105,7 @@ class Model:
             if self.has_children(path):
                 raise NotEmptyError(path)
             del self.nodes[path], self.sequences[path]
-            self.events += (
-                WatchEvent(WatchKind.DELETED, path),
-                WatchEvent(WatchKind.CHILDREN, parent),
-            )
+            self.events.append(WatchEvent(WatchKind.DELETED, path))
         return None
 
 
@@ -176,7 +170,7 @@ class NodeTreeMachine(RuleBasedStateMachine):
         for path in [path for path, node in self.model.nodes.items() if node.owner]:
             del self.model.nodes[path], self.model.sequences[path]
 
-    @rule(path=_paths, session_id=_sessions, children=st.booleans())
+    @rule(path=st.one_of(_paths, st.just("/")), session_id=_sessions, children=st.booleans())
     def watch(self, path: str, session_id: int, children: bool) -> None:
         # The parity of its number tells the session of a watch.
         if len(self.called) % 2 + 1 != session_id:
@@ -199,14 +193,15 @@ class NodeTreeMachine(RuleBasedStateMachine):
             else:
                 self.rows[path] = row
         for event in applied.events:
-            tables = []
-            if event.kind is not WatchKind.CHILDREN:
-                tables.append(self.node_watches)
-            if event.kind in (WatchKind.CHILDREN, WatchKind.DELETED):
-                tables.append(self.child_watches)
-            for table in tables:
-                for number in table.pop(event.path, []):
-                    self.expected[number].append(event)
+            numbers = self.node_watches.pop(event.path, [])
+            if event.kind is WatchKind.DELETED:
+                numbers += self.child_watches.pop(event.path, [])
+            for number in numbers:
+                self.expected[number].append(event)
+            if event.kind is not WatchKind.CHANGED:
+                parent = event.path.rpartition("/")[0] or "/"
+                for number in self.child_watches.pop(parent, []):
+                    self.expected[number].append(WatchEvent(WatchKind.CHILDREN, parent))
         for watch, event in self.watches.take(applied.events):
             watch(event)
 
@@ -216,6 +211,8 @@ class NodeTreeMachine(RuleBasedStateMachine):
             node = self.tree.get(path)
             assert (node.data, node.version, node.ephemeral_owner) == expected[:3]
             assert (node.created_ms, node.modified_ms, node.creation_id) == expected[3:]
+            found = self.tree.find(path)
+            assert found is not None and found.sequence == self.model.sequences[path]
             prefix = path.rstrip("/") + "/"
             below = {other for other in self.model.nodes if other.startswith(prefix)} - {"/"}
             names = sorted(other[len(prefix) :] for other in below)
@@ -267,3 +264,26 @@ def test_half_of_the_nodes_of_a_topic_need_no_row() -> None:
     # As soon as the child is gone, the parent must be kept for itself.
     applied = tree.apply([Delete("/t/partitions/7/state")], 1, now_ms=6)
     assert applied.changes["/t/partitions/7"] is not None
+
+
+def test_undoing_goes_from_the_last_operation_to_the_first() -> None:
+    tree = NodeTree()
+    tree.apply([Create("/a", b"old"), Create("/e", b"", ephemeral=True)], 1, now_ms=1)
+    before = tree.get("/a"), tree.get("/e")
+    applied = tree.apply(
+        [
+            Set("/a", b"newer"),
+            Delete("/a"),
+            Create("/a", b"new", ephemeral=True),
+            Delete("/e"),
+            Create("/e", b""),
+            Set("/e", b"x"),
+        ],
+        2,
+        now_ms=2,
+    )
+    tree.undo(applied)
+    assert (tree.get("/a"), tree.get("/e")) == before
+    assert tree.end_session(2, now_ms=3).events == []
+    assert [event.path for event in tree.end_session(1, now_ms=3).events] == ["/e"]
+    assert tree.children("/") == ["a"]

@@ -14,6 +14,7 @@ from headwater.base.ids import TopicPartition
 from headwater.sim.faulty_disk import Fault, FaultyDisk
 from headwater.storage.directories.directory_entries import EntryKind, list_entries
 from headwater.storage.directories.directory_ownership import LogDirectoryInUseError
+from headwater.storage.directories.log_creation import LogCreation
 from headwater.storage.directories.log_directories import LogDirectories, NoLogDirectoryError
 from headwater.storage.directories.log_directory import LoadProgress
 from headwater.storage.directories.log_environment import LogEnvironment
@@ -176,6 +177,17 @@ def test_logs_go_where_there_are_fewest() -> None:
     with pytest.raises(KafkaError) as refused:
         directories.create(orders(9), TOPIC_ID, NOW_MS, path="/c")
     assert refused.value.code is ErrorCode.LOG_DIR_NOT_FOUND
+
+
+def test_logs_that_are_made_together_are_spread_too() -> None:
+    _, directories = two_directories()
+    directories.create(orders(0), TOPIC_ID, NOW_MS, path="/b")
+    creations: list[LogCreation] = []
+    for number in range(1, 6):
+        creations.append(
+            directories.begin_creation(orders(number), TOPIC_ID, NOW_MS, begun=creations)
+        )
+    assert [each.directory.path for each in creations] == ["/a", "/a", "/b", "/a", "/b"]
 
 
 def test_a_log_is_found_or_not() -> None:

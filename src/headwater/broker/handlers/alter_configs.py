@@ -7,7 +7,7 @@ Clients of today use IncrementalAlterConfigs instead. Levels of loggers cannot b
 """
 
 from headwater.broker.api_handler import ApiHandler
-from headwater.broker.config_alteration import ResourceChange, alter_configs, error_text
+from headwater.broker.config_alteration import ResourceChange, alter_configs
 from headwater.broker.context import RequestContext
 from headwater.broker.settings.config_changes import ConfigOperation, Operation
 from headwater.wire.api_keys import ApiKey
@@ -35,7 +35,7 @@ async def handle(request: AlterConfigsRequest, context: RequestContext) -> Alter
         responses=[
             AlterConfigsResourceResponse(
                 error_code=error.code if error else 0,
-                error_message=error_text(error) if error else None,
+                error_message=str(error) if error else None,
                 resource_type=change.resource_type,
                 resource_name=change.name,
             )

@@ -13,6 +13,7 @@ answered with REQUEST_TIMED_OUT.
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import RequestContext
+from headwater.broker.fair_turns import in_turns
 from headwater.broker.settings.config_entries import topic_entries
 from headwater.broker.time_limit import within
 from headwater.cluster.new_topic import CreatedTopic, ManualAssignment, NewTopic
@@ -39,7 +40,9 @@ async def handle(request: CreateTopicsRequest, context: RequestContext) -> Creat
     except KafkaError as error:
         outcomes = {topic.name: error for topic in wanted}
     return CreateTopicsResponse(
-        topics=[_result(name, outcome, context) for name, outcome in outcomes.items()]
+        topics=[
+            _result(name, outcome, context) async for name, outcome in in_turns(outcomes.items())
+        ]
     )
 
 

@@ -17,7 +17,6 @@ from headwater.broker.config_alteration import (
     ResourceType,
     broker_resource,
     check_own_id,
-    error_text,
     topic_resource,
 )
 from headwater.broker.context import BrokerContext, RequestContext
@@ -66,7 +65,7 @@ def _describe(
     except KafkaError as error:
         context.record_error(error.code)
         result.error_code = error.code
-        result.error_message = error_text(error)
+        result.error_message = str(error)
     return result
 
 

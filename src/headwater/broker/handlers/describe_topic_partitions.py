@@ -14,6 +14,7 @@ from headwater.broker.advertised_addresses import client_side
 from headwater.broker.api_handler import ApiHandler
 from headwater.broker.authorized_operations import TOPIC_OPERATIONS
 from headwater.broker.context import RequestContext
+from headwater.broker.fair_turns import in_turns
 from headwater.broker.partition_description import ReachableBrokers
 from headwater.cluster.image import TopicImage, is_internal
 from headwater.wire.api_keys import ApiKey
@@ -41,7 +42,7 @@ async def handle(
     limit = context.broker.settings.integer("max.request.partition.size.limit")
     room = max(min(limit, request.response_partition_limit), 1)
     response = DescribeTopicPartitionsResponse()
-    for name in names:
+    async for name in in_turns(names):
         topic = image.topics.get(name)
         if topic is None:
             response.topics.append(_missing(name))

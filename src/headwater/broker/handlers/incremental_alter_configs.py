@@ -6,7 +6,7 @@
 """
 
 from headwater.broker.api_handler import ApiHandler
-from headwater.broker.config_alteration import ResourceChange, alter_configs, error_text
+from headwater.broker.config_alteration import ResourceChange, alter_configs
 from headwater.broker.context import RequestContext
 from headwater.broker.settings.config_changes import ConfigOperation
 from headwater.wire.api_keys import ApiKey
@@ -38,7 +38,7 @@ async def handle(
         responses=[
             AlterConfigsResourceResponse(
                 error_code=error.code if error else 0,
-                error_message=error_text(error) if error else None,
+                error_message=str(error) if error else None,
                 resource_type=change.resource_type,
                 resource_name=change.name,
             )

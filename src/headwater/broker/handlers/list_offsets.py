@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import RequestContext
+from headwater.broker.fair_turns import in_turns
 from headwater.replication.partition import Partition
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.list_offsets import (
@@ -66,7 +67,7 @@ async def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOf
     for topic in request.topics:
         # A partition that is named twice is answered once, as Kafka does.
         answers = topics.setdefault(topic.name, {})
-        for asked in topic.partitions:
+        async for asked in in_turns(topic.partitions):
             is_repeated = occurrences[topic.name, asked.partition_index] > 1
             try:
                 _check(asked, request.isolation_level, context.api_version, is_repeated)

@@ -24,6 +24,7 @@ from headwater.broker.api_handler import ApiHandler
 from headwater.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from headwater.broker.auto_creation import create_missing
 from headwater.broker.context import RequestContext
+from headwater.broker.fair_turns import in_turns
 from headwater.broker.partition_description import PartitionDescription, ReachableBrokers
 from headwater.cluster.image import TopicImage, is_internal
 from headwater.wire.api_keys import ApiKey
@@ -67,9 +68,9 @@ async def handle(request: MetadataRequest, context: RequestContext) -> MetadataR
 
     topics = []
     if _wants_all(request, version):
-        topics = [found(topic) for topic in image.topics.values()]
+        topics = [found(topic) async for topic in in_turns(image.topics.values())]
     elif _uses_ids(request):
-        for topic_id in _asked_ids(request):
+        async for topic_id in in_turns(_asked_ids(request)):
             topic = image.topic_by_id(topic_id)
             topics.append(
                 found(topic)
@@ -79,7 +80,7 @@ async def handle(request: MetadataRequest, context: RequestContext) -> MetadataR
                 )
             )
     else:
-        for name in _asked_names(request):
+        async for name in in_turns(_asked_names(request)):
             topic = image.topics.get(name)
             topics.append(
                 found(topic)
@@ -156,7 +157,7 @@ async def _create_missing(
     image = context.broker.image
     failures: dict[str, ErrorCode] = {}
     missing = []
-    for name in _asked_names(request):
+    async for name in in_turns(_asked_names(request)):
         if name not in image.topics:
             try:
                 validate_topic_name(name)

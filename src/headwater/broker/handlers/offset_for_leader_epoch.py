@@ -11,6 +11,7 @@ after an election: if the epoch ended in front of it, the log was truncated unde
 from headwater.base.errors import KafkaError
 from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import RequestContext
+from headwater.broker.fair_turns import in_turns
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -28,7 +29,9 @@ async def handle(
         topics=[
             OffsetForLeaderTopicResult(
                 topic=topic.topic,
-                partitions=[_find(topic.topic, asked, context) for asked in topic.partitions],
+                partitions=[
+                    _find(topic.topic, asked, context) async for asked in in_turns(topic.partitions)
+                ],
             )
             for topic in request.topics
         ]

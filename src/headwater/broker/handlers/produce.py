@@ -28,6 +28,7 @@ from headwater.broker.produce_checks import check_partition_records
 from headwater.replication.append_turns import AppendTurn
 from headwater.replication.delayed_produce import AwaitedAppend, DelayedProduce
 from headwater.replication.partition import ACKS_ALL, Partition
+from headwater.storage.errors import InvalidTimestampError
 from headwater.storage.leader_append import PreparedBatches
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.codec import decode
@@ -225,7 +226,7 @@ class _Produce:
         answer.log_append_time_ms = -1
         if partition is not None and error.code in _VALIDATION_ERRORS:
             answer.log_start_offset = partition.log_start_offset
-        if isinstance(error, InvalidRecordError):
+        if isinstance(error, InvalidRecordError | InvalidTimestampError):
             answer.record_errors = [
                 BatchIndexAndErrorMessage(batch_index=number) for number in error.record_numbers
             ]

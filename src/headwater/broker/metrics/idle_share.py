@@ -16,6 +16,8 @@ from collections import deque
 from typing import Final
 
 WINDOW_S: Final = 60.0
+#: A broker that has just started has been nothing but busy.
+_SPAN_S_MIN: Final = 1.0
 _SCHEDULER_FILE: Final = "/proc/thread-self/schedstat"
 
 
@@ -35,14 +37,14 @@ class IdleShare:
         samples.append((now_s, busy_s))
 
     def share(self, now_s: float, busy_s: float, size: int = 1) -> float:
-        """From 0, always busy, to 1, which also holds before there is anything to compare."""
+        """From 0, always busy, to 1, which also holds before there is enough to compare."""
         if not self._samples:
             return 1.0
         began_s, busy_before_s = self._samples[0]
-        elapsed_s = (now_s - began_s) * size
-        if elapsed_s <= 0:
+        if now_s - began_s < _SPAN_S_MIN:
             return 1.0
-        return min(1.0, max(0.0, 1.0 - (busy_s - busy_before_s) / elapsed_s))
+        busy_share = (busy_s - busy_before_s) / ((now_s - began_s) * size)
+        return min(1.0, max(0.0, 1.0 - busy_share))
 
 
 def loop_busy_s() -> float:

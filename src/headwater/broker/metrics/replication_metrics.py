@@ -34,7 +34,7 @@ def replication_metrics(broker: BrokerContext) -> Iterator[str]:
     partitions = list(broker.partitions)
     led = [each for each in partitions if each.is_leader]
     lagging = sum(len(each.isr) < len(each.replicas) for each in led)
-    short = sum(len(each.isr) < each.rules.min_insync_replicas for each in led)
+    short = sum(len(each.isr) < each.min_insync_replicas for each in led)
     for name, value, help_text in (
         ("partitions", len(partitions), f"Replicas on this broker. {_REPLICAS}PartitionCount"),
         ("leaders", len(led), f"Partitions led by this broker. {_REPLICAS}LeaderCount"),

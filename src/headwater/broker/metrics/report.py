@@ -17,7 +17,14 @@ from typing import Final
 from headwater import __version__
 from headwater.base.errors import ErrorCode
 from headwater.broker.context import BrokerContext
-from headwater.broker.metrics.exposition import Sample, counter, gauge, histogram, labels
+from headwater.broker.metrics.exposition import (
+    LINES_PER_PIECE,
+    Sample,
+    counter,
+    gauge,
+    histogram,
+    labels,
+)
 from headwater.broker.metrics.load_meter import LoadMeter
 from headwater.broker.metrics.process_figures import process_metrics
 from headwater.broker.metrics.replication_metrics import load_metrics, replication_metrics
@@ -175,19 +182,30 @@ class MetricsReport:
 
     def _logs(self) -> Iterator[str]:
         partitions = list(self._broker.partitions)
+        if len(partitions) > self._shown_max:
+            return self._logs_by_topic(partitions)
         beans = "Kafka: kafka.log:type=Log,name="
+        named = [
+            (labels({"topic": topic, "partition": number}), partition)
+            for partition in partitions
+            for topic, number in (partition.topic_partition,)
+        ]
         families = (
             ("headwater_log_size_bytes", f"Size of the log. {beans}Size", _size),
             ("headwater_log_start_offset", f"First offset. {beans}LogStartOffset", _start),
             ("headwater_log_end_offset", f"Next offset. {beans}LogEndOffset", _end),
         )
-        if len(partitions) <= self._shown_max:
-            for name, help_text, read in families:
-                yield from gauge(name, help_text, _by_partition(partitions, read))
-            return
+        return chain.from_iterable(
+            gauge(name, help_text, _samples(named, read)) for name, help_text, read in families
+        )
+
+    def _logs_by_topic(self, partitions: list[Partition]) -> Iterator[str]:
         sizes: dict[str, int] = defaultdict(int)
-        for partition in partitions:
+        for count, partition in enumerate(partitions):
             sizes[partition.topic_partition.topic] += partition.log.size_bytes
+            if count % LINES_PER_PIECE == 0:
+                # Nothing to show yet, but others may want a turn.
+                yield ""
         yield from gauge(
             "headwater_topic_log_size_bytes",
             "Size of the logs of a topic here, shown where there are too many partitions to show "
@@ -198,12 +216,10 @@ class MetricsReport:
         )
 
 
-def _by_partition(
-    partitions: list[Partition], read: Callable[[Partition], int]
+def _samples(
+    named: list[tuple[str, Partition]], read: Callable[[Partition], int]
 ) -> Iterator[Sample]:
-    for partition in partitions:
-        topic, number = partition.topic_partition
-        yield labels({"topic": topic, "partition": number}), read(partition)
+    return ((names, read(partition)) for names, partition in named)
 
 
 def _size(partition: Partition) -> int:

@@ -13,7 +13,7 @@ The broker's composition root owns the object; everyone else reads.
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from headwater.base.settings import SettingError, SettingValue, SettingValues
@@ -22,7 +22,6 @@ from headwater.broker.settings.static_settings import static_of
 from headwater.broker.settings.tables import BROKER_SETTINGS, TOPIC_SETTINGS
 from headwater.storage.log_config import LogConfig
 from headwater.storage.log_settings import log_config_of
-from headwater.storage.partition_log import PartitionLog
 
 _logger = logging.getLogger(__name__)
 
@@ -177,21 +176,6 @@ class BrokerSettings:
 
     def optional_texts(self, name: str) -> tuple[str, ...] | None:
         return self.values.optional_texts(name)
-
-
-def apply_log_configs(
-    settings: BrokerSettings, logs: Iterable[PartitionLog], topics: Collection[str] | None = None
-) -> int:
-    """Give logs, of all topics or of some, the settings that hold now; how many got others."""
-    changed_count = 0
-    for log in logs:
-        topic = log.partition.topic
-        if topics is None or topic in topics:
-            config = settings.topic_config(topic)
-            if config is not log.config and config != log.config:
-                log.config = config
-                changed_count += 1
-    return changed_count
 
 
 def _with_valid(values: SettingValues, texts: Mapping[str, str], source: str) -> SettingValues:

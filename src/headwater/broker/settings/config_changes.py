@@ -1,9 +1,9 @@
 """What a change of settings makes of the present ones, and whether it may be made.
 
 `merge` is pure: the texts that are set, and operations on them, give the texts that shall be set.
-The checks then look at the result as a whole, values included. A topic's errors have the code INVALID_CONFIG. A
-broker's have INVALID_REQUEST, which is what Kafka answers there; only a name that does not exist is
-INVALID_CONFIG too, where Kafka would keep it for plugins that Headwater does not have.
+The checks then look at the result as a whole, values included. A topic's errors have the code
+INVALID_CONFIG. A broker's have INVALID_REQUEST, which is what Kafka answers there; only a name that
+does not exist is INVALID_CONFIG too, where Kafka would keep it for plugins that are not here.
 """
 
 from __future__ import annotations

@@ -46,6 +46,10 @@ class EmbeddedStore:
         self._journal = journal
         self._clock = clock
         self._queue: deque[_Waiting] = deque()
+        #: The operations that left the queue and are not answered.
+        self._round: list[_Waiting] = []
+        #: An error of this program, after which the tree cannot be trusted.
+        self._fault: Exception | None = None
         self._rounds: asyncio.Task[None] | None = None
         self._sessions: dict[int, EmbeddedSession] = {}
         self._last_session_id = 0
@@ -91,7 +95,7 @@ class EmbeddedStore:
 
     async def read(self, call: Callable[[], T]) -> T:
         """What `call` finds in the tree when all earlier operations are durable."""
-        if self._rounds is None:
+        if self._rounds is None and self._fault is None:
             return call()
         result: T = await self._enqueue(call, is_write=False)
         return result
@@ -102,6 +106,8 @@ class EmbeddedStore:
         return applied
 
     def _enqueue(self, call: Callable[[], Any], *, is_write: bool) -> asyncio.Future[Any]:
+        if self._fault is not None:
+            raise self._fault
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
         self._queue.append(_Waiting(call, answer, is_write))
@@ -116,32 +122,37 @@ class EmbeddedStore:
                     await self._serve_writes()
                 else:
                     _give(self._queue[0].answer, *_attempt(self._queue.popleft().call))
+        except Exception as error:
+            self._fault = error
+            for waiting in (*self._round, *self._queue):
+                _give(waiting.answer, None, error)
+            self._queue.clear()
         finally:
             self._rounds = None
 
     async def _serve_writes(self) -> None:
         """One round: apply, commit, answer."""
-        outcomes: list[tuple[asyncio.Future[Any], Applied | None, Exception | None]] = []
+        outcomes: list[tuple[Applied | None, Exception | None]] = []
         changes: dict[str, NodeRow | None] = {}
         while self._queue and self._queue[0].is_write:
-            waiting = self._queue.popleft()
-            applied: Applied | None
-            applied, error = _attempt(waiting.call)
-            outcomes.append((waiting.answer, applied, error))
+            self._round.append(self._queue.popleft())
+            applied, error = _attempt(self._round[-1].call)
+            outcomes.append((applied, error))
             if applied is not None:
                 changes |= applied.changes
         failure = await self._commit(changes)
         if failure is not None:
-            for _, applied, _ in reversed(outcomes):
+            for applied, _ in reversed(outcomes):
                 if applied is not None:
                     self.tree.undo(applied)
         loop = asyncio.get_running_loop()
-        for answer, applied, error in outcomes:
+        for waiting, (applied, error) in zip(self._round, outcomes, strict=True):
             if failure is None and applied is not None:
                 for watch, event in self.watches.take(applied.events):
                     loop.call_soon(watch, event)
             # A refusal may rest on a change of the same round that was undone.
-            _give(answer, applied, failure or error)
+            _give(waiting.answer, applied, failure or error)
+        self._round.clear()
 
     async def _commit(self, changes: dict[str, NodeRow | None]) -> Exception | None:
         if not changes:

@@ -98,7 +98,6 @@ class TreeTransaction:
         self._touched[path] = node
         self._touched[parent_path] = parent
         self.events.append(WatchEvent(WatchKind.CREATED, path))
-        self.events.append(WatchEvent(WatchKind.CHILDREN, parent_path))
         return path
 
     def _set(self, operation: Set) -> int:
@@ -126,7 +125,6 @@ class TreeTransaction:
             self._touched[path] = None
             self._touched[parent_path] = parent
         self.events.append(WatchEvent(WatchKind.DELETED, path))
-        self.events.append(WatchEvent(WatchKind.CHILDREN, parent_path))
 
     def _find(self, path: str, version: int = ANY_VERSION) -> TreeNode:
         node = self._tree.find(path)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from headwater.cluster.store.metadata_store import Watch, WatchEvent, WatchKind
+from headwater.cluster.store.node_paths import parent_of
 
 #: By path, the watches in the order in which they came.
 _Table = dict[str, dict[tuple[int, Watch], None]]
@@ -29,18 +30,24 @@ class Watches:
         self._child_watches.setdefault(path, {})[session_id, watch] = None
 
     def take(self, events: Iterable[WatchEvent]) -> Iterator[tuple[Watch, WatchEvent]]:
-        """Remove the watches that the events concern, and yield each with its event."""
+        """Remove the watches that the events concern, and yield each with its event.
+
+        `events` are those of the nodes themselves. That a node came or went concerns its parent's
+        children too, and follows from it here.
+        """
         if not self._node_watches and not self._child_watches:
             return
         for event in events:
-            taken: dict[tuple[int, Watch], None] = {}
-            if event.kind is not WatchKind.CHILDREN:
-                taken |= self._node_watches.pop(event.path, {})
-            if event.kind in (WatchKind.CHILDREN, WatchKind.DELETED):
+            taken = self._node_watches.pop(event.path, {})
+            if event.kind is WatchKind.DELETED:
                 # One that waits in both tables hears of the end once.
                 taken |= self._child_watches.pop(event.path, {})
             for _, watch in taken:
                 yield watch, event
+            if event.kind is not WatchKind.CHANGED:
+                parent = parent_of(event.path)
+                for _, watch in self._child_watches.pop(parent, {}):
+                    yield watch, WatchEvent(WatchKind.CHILDREN, parent)
 
     def drop_session(self, session_id: int) -> None:
         """Forget what a session was waiting for."""

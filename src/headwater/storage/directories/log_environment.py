@@ -23,7 +23,7 @@ def _no_overrides(_topic: str) -> Mapping[str, str]:
     return {}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LogEnvironment:
     files: FileSystem
     handles: HandleCache

@@ -240,6 +240,13 @@ def patch_log_append_time(
     write_crc(buffer, position, header.size_bytes)
 
 
+def patch_create_time(buffer: bytearray | memoryview, position: int, header: BatchHeader) -> None:
+    """Say that the records' times are their producer's, which the batch denied."""
+    attributes = header.attributes & ~TIMESTAMP_TYPE_BIT
+    _pack_short_into(buffer, position + ATTRIBUTES_POSITION, attributes)
+    write_crc(buffer, position, header.size_bytes)
+
+
 def write_crc(buffer: bytearray | memoryview, position: int, size_bytes: int) -> None:
     """Compute the checksum of the whole batch at `position` and put it into its place."""
     crc = _crc_of(buffer, position, position + size_bytes)

@@ -1,0 +1,127 @@
+"""`make bench-broker`: measures the broker beside Apache Kafka and prints the tables.
+
+Ctrl-C ends it with the tables of what was measured until then. The exit code is 0 whether goals are
+met or not, because a benchmark informs and a busy machine is easily wrong, and 1 if something could
+not be measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from bench.broker import growth, latency, requests, start, throughput
+from bench.broker.chart import draw
+from bench.broker.report import as_json, as_markdown, facts
+from bench.broker.results import Results
+from bench.broker.run import CLIENTS, Run
+from bench.broker.servers import SERVERS, Pair
+from bench.broker.sizes import FULL, QUICK, TINY
+
+MEASUREMENTS: dict[str, Callable[[Run], None]] = {
+    "start": start.measure,
+    "throughput": throughput.measure,
+    "requests": requests.measure,
+    "latency": latency.measure,
+    "connections": growth.measure_connections,
+    "partitions": growth.measure_partitions,
+}
+
+_DEFAULT_DIRECTORY = "build/bench-broker"
+#: A machine with more to do than this before the run starts gives figures that mean little.
+_LOAD_MAX = 0.5
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parse(arguments)
+    sizes = QUICK if options.quick else TINY if options.tiny else FULL
+    output = Path(options.output or options.directory)
+    directory = Path(options.directory)
+    for path in (output, directory):
+        path.mkdir(parents=True, exist_ok=True)
+    makers = SERVERS[options.sides[0]], SERVERS[options.sides[1]]
+    names = [name.replace("-", " ").title() for name in options.sides]
+    results = Results(*(names if len(set(names)) == 2 else [f"{names[0]} A", f"{names[0]} B"]))
+    about = facts(str(directory))
+    busy = os.getloadavg()[0]
+    if busy > _LOAD_MAX:
+        text = f"{busy:.1f} processes wanted to run in the minute before the start"
+        about["machine"] += f"; busy with other work: {text}"
+    previous = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        with tempfile.TemporaryDirectory(dir=directory, ignore_cleanup_errors=True) as parent:
+            run = Run(Pair(Path(parent).absolute(), makers), sizes, results, tuple(options.client))
+            for name in options.only or MEASUREMENTS:
+                run.attempt(name, partial(MEASUREMENTS[name], run))
+                _write(output, results, about)
+    except KeyboardInterrupt:
+        results.is_interrupted = True
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+        _write(output, results, about)
+    print(as_markdown(results, about))
+    print(f"Written to {output}: broker.md, broker.json, broker.png", file=sys.stderr)
+    return 1 if results.failures or results.is_interrupted else 0
+
+
+def _write(output: Path, results: Results, about: dict[str, str]) -> None:
+    (output / "broker.md").write_text(as_markdown(results, about))
+    (output / "broker.json").write_text(json.dumps(as_json(results, about), indent=2) + "\n")
+    draw(results, output / "broker.png")
+
+
+def _interrupt(_number: int, _frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="bench-broker", description="Measure the broker beside Apache Kafka."
+    )
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="five minutes instead of half an hour")
+    size.add_argument("--tiny", action="store_true", help="seconds; figures mean nothing")
+    parser.add_argument(
+        "--only",
+        action="append",
+        choices=MEASUREMENTS,
+        metavar="NAME",
+        help=f"only this measurement, may be repeated: {', '.join(MEASUREMENTS)}",
+    )
+    parser.add_argument(
+        "--client",
+        action="append",
+        choices=CLIENTS,
+        metavar="NAME",
+        help=f"only this client, may be repeated: {', '.join(CLIENTS)}",
+    )
+    parser.add_argument(
+        "--sides",
+        nargs=2,
+        choices=SERVERS,
+        metavar="NAME",
+        default=["headwater", "apache-kafka"],
+        help="the two to compare; twice the same shows how much is noise (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--directory",
+        default=_DEFAULT_DIRECTORY,
+        help="where to put the data, on the disk to be measured (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--output", metavar="DIRECTORY", help="where to write the results (default: the same)"
+    )
+    options = parser.parse_args(arguments)
+    options.client = options.client or list(CLIENTS)
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())

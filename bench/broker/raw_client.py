@@ -1,0 +1,168 @@
+"""A client at the level of the protocol: one blocking connection, one request at a time.
+
+For what measurements need beside the load itself: topics, end offsets, the first acknowledgement.
+It costs next to nothing to start, unlike any real client, and speaks only versions that both
+servers serve.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from headwater.base.errors import ErrorCode
+from headwater.wire.api_keys import ApiKey, response_class
+from headwater.wire.codec import decode
+from headwater.wire.frames import encode_request, read_response_header
+from headwater.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from headwater.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from headwater.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from headwater.wire.schema import Message
+
+HOST = "127.0.0.1"
+CLIENT_ID = "bench"
+_VERSIONS = {
+    ApiKey.PRODUCE: 9,
+    ApiKey.LIST_OFFSETS: 6,
+    ApiKey.CREATE_TOPICS: 5,
+    ApiKey.DELETE_TOPICS: 6,
+    ApiKey.API_VERSIONS: 0,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: 1,
+}
+_LATEST = -1
+_LENGTH = struct.Struct(">i")
+#: A server with thousands of partitions takes its time for some of these.
+_TIMEOUT_S = 300.0
+_POLL_S = 0.005
+
+
+class ServerRefused(Exception):
+    """A request was answered with an error."""
+
+
+def encode_frame(message: Message, correlation_id: int = 0) -> bytes:
+    """A whole request as bytes, for whoever sends it many times."""
+    key = message.API_KEY
+    parts = encode_request(key, _VERSIONS[ApiKey(key)], correlation_id, CLIENT_ID, message)
+    return b"".join(part for part in parts if isinstance(part, (bytes, bytearray, memoryview)))
+
+
+class RawClient:
+    """One connection; made by connecting, closed by `close` or by leaving its context."""
+
+    def __init__(self, port: int, *, timeout_s: float = _TIMEOUT_S) -> None:
+        self._socket = socket.create_connection((HOST, port), timeout=timeout_s)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def ask(self, message: Message) -> Any:
+        """Send a request and return the message that answers it."""
+        return self.read(self.ask_bytes(encode_frame(message)), ApiKey(message.API_KEY))
+
+    def ask_bytes(self, frame: bytes) -> bytearray:
+        """Send a request that was encoded before; its answer without the length in front."""
+        self._socket.sendall(frame)
+        (size,) = _LENGTH.unpack(self._receive(_LENGTH.size))
+        return self._receive(size)
+
+    @staticmethod
+    def read(answer: bytearray, key: ApiKey) -> Any:
+        """The message in an answer."""
+        version = _VERSIONS[key]
+        _, position = read_response_header(answer, key, version)
+        message, _ = decode(response_class(key), answer, version, position)
+        return message
+
+    def create_topic(
+        self, name: str, partition_count: int, configs: Mapping[str, str] | None = None
+    ) -> None:
+        """Create a topic and wait until every partition of it is served."""
+        entries = [
+            CreatableTopicConfig(name=key, value=text) for key, text in (configs or {}).items()
+        ]
+        topic = CreatableTopic(
+            name=name, num_partitions=partition_count, replication_factor=1, configs=entries
+        )
+        response = self.ask(CreateTopicsRequest(topics=[topic], timeout_ms=int(_TIMEOUT_S * 1000)))
+        [result] = response.topics
+        if result.error_code != 0:
+            raise ServerRefused(
+                f"{name}: {ErrorCode.from_wire(result.error_code).name} {result.error_message}"
+            )
+        wait_until(lambda: self._serves(name, partition_count), f"{name} is not served")
+
+    def delete_topic(self, name: str) -> None:
+        states = [DeleteTopicState(name=name)]
+        response = self.ask(DeleteTopicsRequest(topics=states, timeout_ms=int(_TIMEOUT_S * 1000)))
+        [result] = response.responses
+        if result.error_code != 0:
+            raise ServerRefused(f"{name}: {ErrorCode.from_wire(result.error_code).name}")
+
+    def record_count(self, topic: str, partition_count: int) -> int:
+        """How many records were ever written to the topic."""
+        partitions = self._end_offsets(topic, partition_count)
+        for partition in partitions:
+            if partition.error_code != 0:
+                raise ServerRefused(f"{topic}: {ErrorCode.from_wire(partition.error_code).name}")
+        return sum(partition.offset for partition in partitions)
+
+    def _serves(self, topic: str, partition_count: int) -> bool:
+        partitions = self._end_offsets(topic, partition_count)
+        return all(partition.error_code == 0 for partition in partitions)
+
+    def _end_offsets(self, topic: str, partition_count: int) -> list[Any]:
+        wanted = [
+            ListOffsetsPartition(partition_index=index, timestamp=_LATEST)
+            for index in range(partition_count)
+        ]
+        request = ListOffsetsRequest(
+            replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=wanted)]
+        )
+        partitions: list[Any] = self.ask(request).topics[0].partitions
+        return partitions
+
+    def _receive(self, size: int) -> bytearray:
+        received = bytearray(size)
+        view = memoryview(received)
+        while view:
+            count = self._socket.recv_into(view)
+            if count == 0:
+                raise ConnectionError("the server closed the connection")
+            view = view[count:]
+        return received
+
+
+def wait_until(
+    condition: Callable[[], bool], complaint: str, timeout_s: float = _TIMEOUT_S
+) -> None:
+    """Ask again and again; RuntimeError if it takes too long."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{complaint} after {timeout_s:g} s")
+        time.sleep(_POLL_S)

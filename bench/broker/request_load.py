@@ -1,0 +1,165 @@
+"""A load that costs the client next to nothing: requests encoded beforehand, sent over and over.
+
+Any number of connections from one thread, each with a fixed number of requests in flight: an answer
+that comes in lets the next request go out. Every answer to a request of one shape has one size, so
+a reply is not parsed: its length and its error code are compared at their places, many at once.
+Afterwards the caller asks the server how many records it has, which nothing can fake.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+from collections.abc import Sequence
+from itertools import cycle, islice
+from typing import NamedTuple, Self
+
+from bench.broker.raw_client import HOST, RawClient, encode_frame
+from headwater.wire.api_keys import ApiKey
+from headwater.wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from headwater.wire.records import Record, encode_batch
+
+_RECEIVE_BYTES = 1 << 18
+_ANSWER_TIMEOUT_S = 60.0
+#: From the end of an answer with one partition back to its error code: offsets and times, 3 x 8,
+#: three empty fields, the topic's tags, throttle time, tags.
+_ERROR_FROM_END = 2 + 24 + 3 + 1 + 4 + 1
+
+
+class LoadCount(NamedTuple):
+    """What was answered in how long, while the load was on; `total_count` has the rest too."""
+
+    answer_count: int
+    seconds: float
+    total_count: int
+
+
+def produce_frame(
+    topic: str, partition: int, record_size_bytes: int, record_count: int, *, acks: int = 1
+) -> bytes:
+    """A produce request with one batch of equal records for one partition."""
+    now_ms = int(time.time() * 1000)
+    payload = bytes(ord("A") + index % 26 for index in range(record_size_bytes))
+    batch = encode_batch([Record(index, now_ms, None, payload) for index in range(record_count)])
+    data = PartitionProduceData(index=partition, records=batch)
+    return encode_frame(
+        ProduceRequest(
+            acks=acks,
+            timeout_ms=60_000,
+            topic_data=[TopicProduceData(name=topic, partition_data=[data])],
+        )
+    )
+
+
+class RequestLoad:
+    """Connections to one server, and what goes round and round over them."""
+
+    def __init__(
+        self, port: int, frames: Sequence[bytes], *, connection_count: int, in_flight: int
+    ) -> None:
+        self._frames = cycle(frames)
+        self._in_flight = in_flight
+        self._answer_size, self._error_position = _answer_shape(port, frames[0])
+        #: The one request that told the shape.
+        self.probe_count = 1
+        self._poll = select.epoll()
+        self._sockets: dict[int, socket.socket] = {}
+        self._rests: dict[int, bytes] = {}
+        self._buffer = bytearray(_RECEIVE_BYTES)
+        try:
+            for _ in range(connection_count):
+                self._connect(port)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for connection in self._sockets.values():
+            connection.close()
+        self._poll.close()
+
+    def run(self, seconds: float, count_max: int | None = None) -> LoadCount:
+        """Keep the server busy for a while, or until so many answers have come."""
+        limit = count_max if count_max is not None else 1 << 62
+        sent = 0
+        for descriptor in self._sockets:
+            allowed = min(self._in_flight, limit - sent)
+            self._send(descriptor, allowed)
+            sent += allowed
+        start = now = time.perf_counter()
+        deadline = start + seconds
+        answered = 0
+        while now < deadline and answered < limit:
+            for descriptor, _ in self._poll.poll(_ANSWER_TIMEOUT_S):
+                count = self._receive(descriptor)
+                answered += count
+                allowed = min(count, limit - sent)
+                if allowed > 0:
+                    self._send(descriptor, allowed)
+                    sent += allowed
+            now = time.perf_counter()
+        in_time, seconds_taken = answered, now - start
+        while answered < sent:
+            answered += self._drain()
+        return LoadCount(in_time, seconds_taken, answered)
+
+    def _connect(self, port: int) -> None:
+        connection = socket.create_connection((HOST, port), timeout=_ANSWER_TIMEOUT_S)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._sockets[connection.fileno()] = connection
+        self._rests[connection.fileno()] = b""
+        self._poll.register(connection.fileno(), select.EPOLLIN)
+
+    def _send(self, descriptor: int, count: int) -> None:
+        if count > 0:
+            self._sockets[descriptor].sendall(b"".join(islice(self._frames, count)))
+
+    def _drain(self) -> int:
+        events = self._poll.poll(_ANSWER_TIMEOUT_S)
+        if not events:
+            raise RuntimeError(
+                f"The server left requests without answer for {_ANSWER_TIMEOUT_S} s."
+            )
+        return sum(self._receive(descriptor) for descriptor, _ in events)
+
+    def _receive(self, descriptor: int) -> int:
+        """How many answers this completes."""
+        size = self._sockets[descriptor].recv_into(self._buffer)
+        if size == 0:
+            raise ConnectionError("the server closed a connection under load")
+        data = self._rests[descriptor] + self._buffer[:size]
+        step = self._answer_size
+        count, rest = divmod(len(data), step)
+        self._rests[descriptor] = bytes(data[count * step :]) if rest else b""
+        whole = data[: count * step]
+        error = self._error_position
+        if (
+            whole[3::step].count((step - 4) & 0xFF) != count
+            or whole[error::step].count(0) != count
+            or whole[error + 1 :: step].count(0) != count
+        ):
+            raise RuntimeError("the server answered a request of the load with an error")
+        return count
+
+
+def _answer_shape(port: int, frame: bytes) -> tuple[int, int]:
+    """The size of an answer with its length, and where its error code is; one request is sent."""
+    with RawClient(port) as client:
+        answer = client.ask_bytes(frame)
+        message = client.read(answer, ApiKey.PRODUCE)
+    code = message.responses[0].partition_responses[0].error_code
+    if code != 0:
+        raise RuntimeError(f"the server refuses the load: error {code}")
+    size = len(answer) + 4
+    return size, size - _ERROR_FROM_END

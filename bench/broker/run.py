@@ -1,0 +1,59 @@
+"""One run of the benchmark: what every measurement is given, and how the sides take turns."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from bench.broker.results import Results
+from bench.broker.servers import Pair, Server
+from bench.broker.sizes import Sizes
+
+Value = TypeVar("Value")
+
+CLIENTS = ("java", "librdkafka")
+
+
+@dataclass(slots=True)
+class Run:
+    pair: Pair
+    sizes: Sizes
+    results: Results
+    #: Of `CLIENTS`, those to measure with.
+    clients: tuple[str, ...] = CLIENTS
+    _start_s: float = field(default_factory=time.monotonic)
+
+    def say(self, line: str) -> None:
+        """A line of progress."""
+        minutes, seconds = divmod(int(time.monotonic() - self._start_s), 60)
+        print(f"{minutes:3d}:{seconds:02d}  {line}", file=sys.stderr, flush=True)
+
+    def attempt(self, what: str, work: Callable[[], None]) -> None:
+        """Measure something; if that fails, the rest of the run goes on without it."""
+        self.say(what)
+        try:
+            work()
+        except Exception as error:
+            self.results.failures.append(f"{what}: {error}")
+            self.say(f"{what} failed: {error}")
+
+
+def take_turns(
+    servers: tuple[Server, Server], round_count: int, measure: Callable[[Server], Value]
+) -> tuple[list[Value], list[Value]]:
+    """What each side came to in each round; the one that goes first changes."""
+    values: tuple[list[Value], list[Value]] = ([], [])
+    for number in range(round_count):
+        for side in (0, 1) if number % 2 == 0 else (1, 0):
+            settle_disk()
+            values[side].append(measure(servers[side]))
+    return values
+
+
+def settle_disk() -> None:
+    """Let the disk finish with what was written before, so that it is not charged to the next."""
+    os.sync()

@@ -1,0 +1,247 @@
+"""How admin operations on several things end, against brokers that answer as they are told."""
+
+import random
+
+import pytest
+
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.ids import TopicPartition
+from headwater.client.admin import Admin, NewTopic, OffsetTime, require_all
+from headwater.client.cluster_connection import ClusterConnection
+from headwater.client.errors import DeadlineError, UnknownTopicError
+from headwater.client.retry import RetryPolicy
+from headwater.net.peer_channel import UnsupportedVersionError
+from headwater.wire.api_keys import ApiKey
+from headwater.wire.messages.create_topics import CreatableTopicResult, CreateTopicsResponse
+from headwater.wire.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from headwater.wire.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from tests.support.async_tests import run_async
+from tests.support.scripted_cluster import Call, Disconnect, ScriptedCluster
+
+
+def connection_to(cluster: ScriptedCluster, timeout_s: float = 10.0) -> ClusterConnection:
+    return ClusterConnection(
+        cluster.bootstrap,
+        timeout_s=timeout_s,
+        policy=RetryPolicy(backoff_ms=1, backoff_max_ms=5),
+        generator=random.Random(1),
+    )
+
+
+@run_async
+async def test_each_topic_has_its_own_outcome_and_only_what_may_pass_is_repeated() -> None:
+    async with ScriptedCluster(broker_count=2) as cluster:
+
+        def create(call: Call) -> CreateTopicsResponse:
+            """Broker 0 is not the controller any more, but learns that only when it is asked."""
+            cluster.controller_id = 1
+            codes = {"good": 0, "bad": 36}
+            if call.broker_id == 0:
+                codes = {"good": 41, "bad": 36}
+            return CreateTopicsResponse(
+                topics=[
+                    CreatableTopicResult(name=topic.name, error_code=codes[topic.name])
+                    for topic in call.request.topics
+                ]
+            )
+
+        cluster.script(ApiKey.CREATE_TOPICS, create)
+        async with connection_to(cluster) as connection:
+            outcomes = await Admin(connection).create_topics([NewTopic("good"), NewTopic("bad")])
+        error = outcomes["bad"]
+        assert isinstance(error, KafkaError)
+        assert error.code is ErrorCode.TOPIC_ALREADY_EXISTS
+        assert not isinstance(outcomes["good"], KafkaError)
+        asked = [
+            (call.broker_id, [topic.name for topic in call.request.topics])
+            for call in cluster.calls
+            if call.api_key is ApiKey.CREATE_TOPICS
+        ]
+        assert asked == [(0, ["good", "bad"]), (1, ["good"])]
+        with pytest.raises(KafkaError, match="Topic 'bad'"):
+            require_all(outcomes)
+
+
+@run_async
+async def test_what_never_passes_ends_as_a_deadline_for_those_it_concerns() -> None:
+    async with ScriptedCluster() as cluster:
+        cluster.script(
+            ApiKey.CREATE_TOPICS,
+            lambda call: CreateTopicsResponse(
+                topics=[
+                    CreatableTopicResult(
+                        name=topic.name,
+                        error_code=0 if topic.name == "good" else 89,
+                        error_message=None if topic.name == "good" else "Too fast",
+                    )
+                    for topic in call.request.topics
+                ]
+            ),
+        )
+        async with connection_to(cluster, timeout_s=0.1) as connection:
+            outcomes = await Admin(connection).create_topics([NewTopic("good"), NewTopic("slow")])
+        assert not isinstance(outcomes["good"], KafkaError)
+        assert isinstance(outcomes["slow"], DeadlineError)
+        expected = "Creating topics did not succeed within 0.1 s: Too fast."
+        assert str(outcomes["slow"]) == expected
+
+
+@run_async
+async def test_an_answer_that_leaves_something_out() -> None:
+    async with ScriptedCluster() as cluster:
+        cluster.script(ApiKey.CREATE_TOPICS, lambda call: CreateTopicsResponse())
+        async with connection_to(cluster) as connection:
+            outcomes = await Admin(connection).create_topics([NewTopic("a")])
+        assert "left out" in str(outcomes["a"])
+
+
+@run_async
+async def test_nothing_asked_is_nothing_sent() -> None:
+    async with ScriptedCluster() as cluster, connection_to(cluster) as connection:
+        assert await Admin(connection).create_topics([]) == {}
+        assert await Admin(connection).list_offsets({}) == {}
+        assert {call.api_key for call in cluster.calls} == {ApiKey.API_VERSIONS, ApiKey.METADATA}
+
+
+def listed(call: Call, error_code: int = 0) -> ListOffsetsResponse:
+    """Offset 10 times the partition for each partition that is asked for."""
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ListOffsetsPartitionResponse(
+                        partition_index=partition.partition_index,
+                        error_code=error_code,
+                        offset=-1 if error_code else 10 * partition.partition_index,
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in call.request.topics
+        ]
+    )
+
+
+@run_async
+async def test_partitions_are_asked_for_at_their_leaders_which_may_move() -> None:
+    async with ScriptedCluster(broker_count=3) as cluster:
+        cluster.topics["orders"] = [0, 1, 2, 0]
+
+        def answer(call: Call) -> ListOffsetsResponse | Disconnect:
+            if call.broker_id == 1:
+                cluster.topics["orders"][1] = 2
+                return listed(call, error_code=6)
+            if call.broker_id == 0 and cluster.topics["orders"][0] == 0:
+                cluster.topics["orders"][0] = cluster.topics["orders"][3] = 2
+                return Disconnect()
+            return listed(call)
+
+        cluster.script(ApiKey.LIST_OFFSETS, answer)
+        wanted = {TopicPartition("orders", number): OffsetTime.LATEST for number in range(4)}
+        async with connection_to(cluster) as connection:
+            outcomes = require_all(await Admin(connection).list_offsets(dict(wanted)))
+        assert [found.offset for found in outcomes.values()] == [0, 10, 20, 30]
+        asked = [
+            (call.broker_id, len(call.request.topics[0].partitions))
+            for call in cluster.calls
+            if call.api_key is ApiKey.LIST_OFFSETS
+        ]
+        assert sorted(asked[:3]) == [(0, 2), (1, 1), (2, 1)]
+        assert asked[3:] == [(2, 3)]
+
+
+@run_async
+async def test_what_does_not_exist_is_told_at_once_beside_what_does() -> None:
+    async with ScriptedCluster() as cluster:
+        cluster.topics["orders"] = [0]
+        cluster.script(ApiKey.LIST_OFFSETS, listed)
+        present = TopicPartition("orders", 0)
+        missing = [TopicPartition("orders", 1), TopicPartition("absent", 0)]
+        async with connection_to(cluster) as connection:
+            outcomes = await Admin(connection).list_offsets(dict.fromkeys([present, *missing], -1))
+        assert not isinstance(outcomes[present], KafkaError)
+        assert all(isinstance(outcomes[key], UnknownTopicError) for key in missing)
+        assert len(cluster.requests(ApiKey.LIST_OFFSETS)) == 1
+
+
+@run_async
+async def test_a_partition_without_a_leader_is_waited_for() -> None:
+    async with ScriptedCluster() as cluster:
+        cluster.topics["orders"] = [-1]
+        cluster.script(ApiKey.LIST_OFFSETS, listed)
+        key = TopicPartition("orders", 0)
+        async with connection_to(cluster, timeout_s=0.1) as connection:
+            outcomes = await Admin(connection).list_offsets({key: -1})
+            assert "orders-0 has no leader." in str(outcomes[key])
+            cluster.topics["orders"] = [0]
+            assert not isinstance(
+                (await Admin(connection).list_offsets({key: -1}))[key], KafkaError
+            )
+
+
+@run_async
+async def test_a_topic_with_many_partitions_comes_in_pages() -> None:
+    async with ScriptedCluster() as cluster:
+        pages: dict[int, tuple[list[int], int | None]] = {
+            0: ([0, 1], 2),
+            2: ([2, 3], 4),
+            4: ([4], None),
+        }
+
+        def describe(call: Call) -> DescribeTopicPartitionsResponse:
+            cursor = call.request.cursor
+            numbers, following = pages[0 if cursor is None else cursor.partition_index]
+            return DescribeTopicPartitionsResponse(
+                topics=[
+                    DescribeTopicPartitionsResponseTopic(
+                        name="orders",
+                        partitions=[
+                            DescribeTopicPartitionsResponsePartition(
+                                partition_index=number,
+                                replica_nodes=[0],
+                                eligible_leader_replicas=[7] if number == 4 else None,
+                            )
+                            for number in numbers
+                        ],
+                    )
+                ],
+                next_cursor=None
+                if following is None
+                else Cursor(topic_name="orders", partition_index=following),
+            )
+
+        cluster.script(ApiKey.DESCRIBE_TOPIC_PARTITIONS, describe)
+        async with connection_to(cluster) as connection:
+            topic = require_all(await Admin(connection).describe_topics(["orders"]))["orders"]
+        assert [partition.partition for partition in topic.partitions] == [0, 1, 2, 3, 4]
+        assert topic.partitions[4].eligible_leaders == (7,)
+        assert topic.partitions[0].eligible_leaders == ()
+
+
+@run_async
+async def test_an_older_broker_describes_from_its_metadata() -> None:
+    async with ScriptedCluster() as cluster:
+        del cluster.versions[ApiKey.DESCRIBE_TOPIC_PARTITIONS]
+        del cluster.versions[ApiKey.DESCRIBE_CLUSTER]
+        del cluster.versions[ApiKey.DESCRIBE_PRODUCERS]
+        cluster.topics["orders"] = [0, 0]
+        async with connection_to(cluster) as connection:
+            admin = Admin(connection)
+            outcomes = await admin.describe_topics(["orders", "absent"])
+            topic = outcomes["orders"]
+            assert not isinstance(topic, KafkaError)
+            assert len(topic.partitions) == 2
+            assert isinstance(outcomes["absent"], UnknownTopicError)
+            assert (await admin.describe_cluster()).cluster_id == "scripted"
+            [refused] = (await admin.describe_producers([TopicPartition("orders", 0)])).values()
+            assert isinstance(refused, UnsupportedVersionError)

@@ -1,0 +1,73 @@
+"""Headwater and Apache Kafka, asked the same, say the same in every version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.support.broker_process import BrokerProcess
+from tests.support.clients_questions import Conversation, common_versions
+from tests.support.clients_questions_offsets import deleted_records, fetches, offsets
+from tests.support.clients_questions_settings import altered_settings, topic_settings
+from tests.support.clients_questions_topics import (
+    create_partitions,
+    create_topics,
+    delete_topics,
+    metadata,
+    the_cluster,
+)
+from tests.support.clients_raw import RawConnection
+from tests.support.kafka import small_node
+
+pytestmark = [pytest.mark.full, pytest.mark.kafka]
+
+# The one that the node of Apache Kafka has.
+BROKER_ID = 1
+
+
+@pytest.fixture(scope="module")
+def connections(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[RawConnection, RawConnection]]:
+    process = BrokerProcess(tmp_path_factory.mktemp("headwater"), broker_id=BROKER_ID)
+    node = small_node(tmp_path_factory.mktemp("kafka"))
+    with (
+        process,
+        node,
+        RawConnection(process.bootstrap) as ours,
+        RawConnection(node.bootstrap) as theirs,
+    ):
+        yield ours, theirs
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        metadata,
+        create_topics,
+        delete_topics,
+        create_partitions,
+        topic_settings,
+        altered_settings,
+        offsets,
+        deleted_records,
+        fetches,
+        the_cluster,
+    ],
+    ids=lambda script: script.__name__,
+)
+def test_same_answers(
+    script: Callable[[Conversation], None], connections: tuple[RawConnection, RawConnection]
+) -> None:
+    versions = common_versions(*connections)
+    ours, theirs = (Conversation(connection, versions) for connection in connections)
+    script(ours)
+    script(theirs)
+    assert ours.answers.keys() == theirs.answers.keys() and len(ours.answers) > 20
+    different = {
+        label: (ours.answers[label], answer)
+        for label, answer in theirs.answers.items()
+        if ours.answers[label] != answer
+    }
+    assert different == {}

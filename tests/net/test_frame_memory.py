@@ -1,0 +1,73 @@
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.net.frame_memory import KEPT_BYTES_MAX, KEPT_SIZE_MAX, KEPT_SIZE_MIN, FrameMemory
+
+
+@pytest.mark.parametrize(
+    "size", [1, KEPT_SIZE_MIN - 1, KEPT_SIZE_MIN, 1_000_001, KEPT_SIZE_MAX, KEPT_SIZE_MAX + 1]
+)
+def test_a_buffer_is_writable_and_as_long_as_asked(size: int) -> None:
+    view = FrameMemory().take(size)
+    assert len(view) == size
+    assert not view.readonly
+    view[size - 1] = 7
+    assert view[size - 1] == 7
+
+
+def test_memory_is_used_again_when_no_view_of_it_is_left() -> None:
+    memory = FrameMemory()
+    view = memory.take(1_000_000)
+    owner = view.obj
+    piece = view[10:20]
+    del view
+    assert memory.take(1_000_000).obj is not owner, "a slice of it is still held"
+    del piece
+    taken = [memory.take(700_000), memory.take(600_000)]
+    assert any(each.obj is owner for each in taken)
+    assert taken[0].obj is not taken[1].obj
+
+
+def test_what_is_kept_is_bounded() -> None:
+    memory = FrameMemory()
+    views = [memory.take(KEPT_SIZE_MAX) for _ in range(2 * KEPT_BYTES_MAX // KEPT_SIZE_MAX)]
+    owners = {id(each.obj) for each in views}
+    kept = [each.obj for each in views[: KEPT_BYTES_MAX // KEPT_SIZE_MAX]]
+    assert len(owners) == len(views)
+    del views
+    again = [memory.take(KEPT_SIZE_MAX) for _ in range(len(kept))]
+    assert {id(each.obj) for each in again} == {id(each) for each in kept}
+
+
+@given(
+    steps=st.lists(
+        st.tuples(st.sampled_from([65_536, 100_000, 131_072, 300_000]), st.booleans()), max_size=40
+    )
+)
+def test_no_two_holders_ever_share_memory(steps: list[tuple[int, bool]]) -> None:
+    memory = FrameMemory()
+    held: list[tuple[memoryview, int]] = []
+    for mark, (size, is_kept) in enumerate(steps):
+        view = memory.take(size)
+        view[0] = view[size - 1] = mark
+        if is_kept:
+            # Whoever holds only a part of it holds it.
+            held.append((view[size - 1 :], mark))
+        elif held:
+            held.pop(0)
+        assert all(each[0] == expected for each, expected in held)
+
+
+def test_a_large_claim_costs_no_memory_until_bytes_come() -> None:
+    def resident_bytes() -> int:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+    before = resident_bytes()
+    view = FrameMemory().take(512 * 1024 * 1024)
+    view[:10] = b"0123456789"
+    assert resident_bytes() - before < 16 * 1024 * 1024

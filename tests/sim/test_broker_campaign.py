@@ -1,0 +1,14 @@
+from tests.support.broker_campaign import BrokerCampaign
+from tests.support.tiers import rounds
+
+
+def test_the_broker_keeps_its_promises_whatever_happens() -> None:
+    crash_count = acknowledged_count = 0
+    for seed in range(rounds(small=24, full=400)):
+        campaign = BrokerCampaign(seed)
+        campaign.run()
+        crash_count += campaign.crash_count
+        acknowledged_count += campaign.world.history.acknowledged_count
+    # The campaign would prove little without crashes and acknowledgements.
+    assert crash_count > 100
+    assert acknowledged_count > 1000

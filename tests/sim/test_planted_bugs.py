@@ -1,0 +1,100 @@
+"""Each property has a bug that breaks it: the campaign must find every one of them.
+
+A checker that finds nothing may be right or may be blind; these tell which.
+"""
+
+import asyncio
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+
+from headwater.broker.dispatcher import Dispatcher
+from headwater.replication.partition import Partition, PartitionRead
+from headwater.sim.file_journal import FileJournal
+from headwater.storage.log_loader import LogLoader
+from headwater.storage.producer_entry import ProducerEntry
+from headwater.wire.api_keys import ApiKey
+from tests.support.broker_campaign import BrokerCampaign
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+#: A bug that this many seeds do not find would stay hidden.
+SEEDS_MAX = 25
+
+
+def acknowledge_before_sync(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Partition, "needs_fsync", lambda _self, _acks: False)
+
+
+def forget_producers_at_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    load = LogLoader.load
+
+    def load_and_forget(self: LogLoader) -> Any:
+        log = load(self)
+        log.producers._entries.clear()
+        return log
+
+    monkeypatch.setattr(LogLoader, "load", load_and_forget)
+
+
+def store_repetitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ProducerEntry, "find_duplicate", lambda _self, _header: None)
+    monkeypatch.setattr(ProducerEntry, "continues_with", lambda _self, _sequence: True)
+
+
+def handle_out_of_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some produce requests are set aside for a moment, and nobody looks at sequences."""
+    monkeypatch.setattr(ProducerEntry, "continues_with", lambda _self, _sequence: True)
+    handle, random = Dispatcher._handle_exchange, Random(1)
+
+    def handle_later(self: Dispatcher, handler: Any, *arguments: Any) -> None:
+        delay_s = 0.05 if handler.api_key is ApiKey.PRODUCE and random.random() < 0.3 else 0
+        asyncio.get_running_loop().call_later(delay_s, handle, self, handler, *arguments)
+
+    monkeypatch.setattr(Dispatcher, "_handle_exchange", handle_later)
+
+
+def keep_metadata_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    def append_without_sync(self: FileJournal, data: bytes) -> None:
+        assert self._file is not None
+        self._file.write_at(self._end, data)
+        self._end += len(data)
+
+    monkeypatch.setattr(FileJournal, "_append", append_without_sync)
+
+
+def show_old_high_watermarks(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, random = Partition.read, Random(1)
+
+    def read_with_old(self: Partition, *arguments: Any, **options: Any) -> PartitionRead:
+        result = read(self, *arguments, **options)
+        old = max(result.high_watermark - random.choice((0, 0, 0, 2)), 0)
+        return result._replace(high_watermark=old)
+
+    monkeypatch.setattr(Partition, "read", read_with_old)
+
+
+def never_sync(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Partition, "request_fsync", lambda _self, _offset: None)
+
+
+@pytest.mark.parametrize(
+    ("plant", "broken"),
+    [
+        (acknowledge_before_sync, "nothing acknowledged is lost|never replaced"),
+        (forget_producers_at_restart, "stored once"),
+        (store_repetitions, "stored once"),
+        (handle_out_of_order, "order of a producer is kept"),
+        (keep_metadata_in_memory, "created topics stay|a batch can be written|nothing ack"),
+        (show_old_high_watermarks, "high watermark never goes back"),
+        (never_sync, "everybody gets done"),
+    ],
+)
+def test_a_planted_bug_is_found(plant: Plant, broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    with pytest.raises(AssertionError, match=broken) as found:
+        for seed in range(SEEDS_MAX):
+            BrokerCampaign(seed).run()
+    assert str(found.value).startswith("seed ")

@@ -1,0 +1,52 @@
+"""The clusters that the client and the command line are tested on.
+
+Headwater always, in this process; Apache Kafka too in the full tier, which shows that the client
+speaks to the original and not just to itself.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from headwater.testing.running_broker import RunningBroker
+from tests.support.kafka import small_node
+
+HEADWATER = "headwater"
+APACHE = "apache"
+KINDS = [HEADWATER, pytest.param(APACHE, marks=[pytest.mark.full, pytest.mark.kafka])]
+
+_numbers = itertools.count(1)
+
+
+class Cluster(NamedTuple):
+    """One broker with two log directories."""
+
+    kind: str
+    bootstrap: str
+    broker_id: int
+    #: Apache Kafka's own tool by name and arguments, if there is one: what it printed.
+    run_tool: Callable[..., str] | None
+
+    def new_name(self, stem: str = "topic") -> str:
+        """A name that no other test uses."""
+        return f"{stem}-{next(_numbers)}"
+
+
+def running_cluster(kind: str, directory: Path) -> Iterator[Cluster]:
+    """A cluster of that kind, for a fixture."""
+    if kind == HEADWATER:
+        log_dirs = ",".join(str(directory / name) for name in ("first", "second"))
+        with RunningBroker(
+            directory, settings={"log.dirs": log_dirs, "log.initial.task.delay.ms": "100"}
+        ) as broker:
+            yield Cluster(kind, broker.bootstrap, 0, None)
+        return
+    with small_node(directory, log_dir_count=2) as node:
+
+        def run_tool(name: str, *arguments: str, input: str | None = None) -> str:
+            return node.run_tool(name, *arguments, input=input).stdout
+
+        yield Cluster(kind, node.bootstrap, 1, run_tool)
