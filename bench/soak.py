@@ -1,4 +1,4 @@
-"""`make soak`: campaigns of random operations against the storage engine, as long as wanted.
+"""`make soak`: campaigns of random operations against the engine and the broker, as long as wanted.
 
 A campaign is a function of a seed that raises if anything is wrong, so that one number brings a
 failure back. Every seed goes through every campaign chosen, in two processes, until the time is up,
@@ -24,6 +24,7 @@ from time import monotonic
 from types import FrameType
 from typing import NamedTuple
 
+from tests.support.broker_campaign import BrokerCampaign
 from tests.support.directory_campaign import DirectoryCampaign
 from tests.support.log_campaign import LogCampaign, run_with_failing_disk
 from tests.support.transaction_campaign import TransactionCampaign
@@ -57,7 +58,6 @@ def run_full_disk(seed: int) -> int:
     return campaign.crash_count
 
 
-#: What `--campaign` names. A campaign must be found by name in another process.
 def run_transactions(seed: int) -> int:
     """The same with transactions, and with writes that fail now and then."""
     campaign = TransactionCampaign(seed)
@@ -72,11 +72,26 @@ def run_directories(seed: int) -> int:
     return campaign.crash_count
 
 
+def run_broker(seed: int) -> int:
+    """A broker with its clients in a simulated world in which everything fails."""
+    campaign = BrokerCampaign(seed)
+    previous = logging.root.manager.disable
+    # What the broker logs with a traceback is a failure of its own; it goes nowhere else.
+    logging.disable(logging.NOTSET)
+    try:
+        campaign.run()
+    finally:
+        logging.disable(previous)
+    return campaign.crash_count
+
+
+#: What `--campaign` names. A campaign must be found by name in another process.
 CAMPAIGNS: dict[str, Campaign] = {
     "log": run_log,
     "full-disk": run_full_disk,
     "transactions": run_transactions,
     "directories": run_directories,
+    "broker": run_broker,
 }
 
 
@@ -214,7 +229,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="soak", description="Random campaigns against the storage engine."
+        prog="soak", description="Random campaigns against the storage engine and the broker."
     )
     parser.add_argument("--minutes", type=float, help="how long (default: until Ctrl-C)")
     parser.add_argument("--seed", type=int, help="the first seed (default: a random one)")

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from functools import partial
 
 import pytest
 
@@ -15,11 +16,12 @@ def test_tasks_run_in_order_and_never_early() -> None:
         started_s = loop.time()
         ran: list[tuple[int, float]] = []
         done = asyncio.Event()
+
+        def note(delay_ms: int) -> None:
+            ran.append((delay_ms, loop.time() - started_s))
+
         for delay_ms in (30, 5, 45, 15):
-            timer.call_later(
-                delay_ms,
-                lambda delay_ms=delay_ms: ran.append((delay_ms, loop.time() - started_s)),
-            )
+            timer.call_later(delay_ms, partial(note, delay_ms))
         timer.call_later(50, done.set)
         await done.wait()
         timer.close()

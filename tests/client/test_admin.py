@@ -1,6 +1,7 @@
 """Every admin operation against real brokers."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 
 from headwater.base.errors import ErrorCode, KafkaError
@@ -216,7 +217,8 @@ def test_offsets_by_time(cluster: Cluster) -> None:
     async def scenario(admin: Admin) -> None:
         name = await create(admin, NewTopic(cluster.new_name(), 2, 1))
         first, second = TopicPartition(name, 0), TopicPartition(name, 1)
-        base_ms = 1_700_000_000_000
+        # Not so old that it would be deleted for its age.
+        base_ms = int(time.time() * 1000) - 60_000
         await produce(admin, name, base_ms, base_ms + 50, base_ms + 20)
         expected = {
             OffsetTime.EARLIEST: 0,

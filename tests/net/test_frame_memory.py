@@ -27,7 +27,7 @@ def test_memory_is_used_again_when_no_view_of_it_is_left() -> None:
     del view
     assert memory.take(1_000_000).obj is not owner, "a slice of it is still held"
     del piece
-    taken = [memory.take(700_000), memory.take(600_000)]
+    taken = [memory.take(990_000), memory.take(950_000)]
     assert any(each.obj is owner for each in taken)
     assert taken[0].obj is not taken[1].obj
 
@@ -41,6 +41,16 @@ def test_what_is_kept_is_bounded() -> None:
     del views
     again = [memory.take(KEPT_SIZE_MAX) for _ in range(len(kept))]
     assert {id(each.obj) for each in again} == {id(each) for each in kept}
+
+
+def test_buffers_of_a_size_that_is_no_longer_asked_for_make_room() -> None:
+    memory = FrameMemory()
+    views = [memory.take(KEPT_SIZE_MIN) for _ in range(KEPT_BYTES_MAX // KEPT_SIZE_MIN)]
+    first = memory.take(1_000_000).obj
+    assert memory.take(1_000_000).obj is not first, "all that is kept is in use"
+    views.clear()
+    first = memory.take(1_000_000).obj
+    assert memory.take(1_000_000).obj is first
 
 
 @given(

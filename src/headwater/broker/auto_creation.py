@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from headwater.base.errors import ErrorCode, KafkaError
+from headwater.broker.change_limits import check_change_count, within
 from headwater.broker.context import BrokerContext
-from headwater.broker.time_limit import within
 from headwater.cluster.image import is_internal
 from headwater.cluster.new_topic import NewTopic
 
@@ -30,6 +30,7 @@ async def create_missing(names: Sequence[str], broker: BrokerContext) -> dict[st
     if not wanted:
         return {}
     try:
+        check_change_count(len(wanted))
         outcomes = await within(_WAIT_MS_MAX, broker.controller.create_topics(wanted))
     except KafkaError as error:
         return {topic.name: _told(error) for topic in wanted}

@@ -17,7 +17,7 @@ ITEMS_PER_TURN: Final = 500
 async def in_turns(items: Iterable[T]) -> AsyncIterator[T]:
     """The items; after each few hundred of them the loop does what else there is to do.
 
-    The world may have changed after an item: whoever needs one state of it takes hold of that first.
+    The world may have changed after an item: who needs one state of it takes hold of that first.
     """
     for number, item in enumerate(items, 1):
         yield item

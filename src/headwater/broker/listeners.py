@@ -6,12 +6,12 @@ the gate, as many as a connection may have in flight, and go in when it opens, i
 
 from __future__ import annotations
 
-from headwater.base.settings import SettingError
 from headwater.broker.advertised_addresses import check_advertised
 from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.broker.settings.connection_limits import make_connection_limits
+from headwater.broker.settings.static_settings import client_endpoints
 from headwater.net.exchange import Exchange, RequestHandler
-from headwater.net.listener import Endpoint, Listener, SocketOptions, parse_endpoints
+from headwater.net.listener import Endpoint, Listener, SocketOptions
 from headwater.net.page_cache import RunInThread
 
 
@@ -35,7 +35,7 @@ class Listeners:
     async def start(self, run_in_thread: RunInThread) -> None:
         """Take all addresses or none; OSError names the one that cannot be had."""
         settings = self._settings
-        endpoints = _endpoints(settings)
+        endpoints = client_endpoints(settings.values)
         check_advertised(settings.optional_text("advertised.listeners"), endpoints)
         options = SocketOptions(
             backlog=settings.integer("socket.listen.backlog.size"),
@@ -82,12 +82,3 @@ class Listeners:
             self._waiting.append(exchange)
         else:
             self._dispatch(exchange)
-
-
-def _endpoints(settings: BrokerSettings) -> list[Endpoint]:
-    controllers = (settings.optional_text("controller.listener.names") or "").upper().split(",")
-    try:
-        endpoints = parse_endpoints(settings.text("listeners"))
-    except ValueError as error:
-        raise SettingError(f"The setting listeners is wrong. {error}") from error
-    return [each for each in endpoints if each.listener_name not in controllers]

@@ -50,7 +50,7 @@ from headwater.cluster.store.embedded_store import EmbeddedStore
 from headwater.cluster.store.errors import StoreError, StoreFileError
 from headwater.net.endpoint import join_address, split_address
 from headwater.replication.parked_requests import ParkedRequests
-from headwater.replication.partition import AcksAllFlush, PartitionRules
+from headwater.replication.partition_rules import AcksAllFlush, PartitionRules
 from headwater.replication.partitions import Partitions
 from headwater.storage.directories.directory_ownership import LogDirectoryInUseError
 from headwater.storage.directories.log_directories import LogDirectories, NoLogDirectoryError

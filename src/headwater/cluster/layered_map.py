@@ -42,6 +42,10 @@ class LayeredMap(Mapping[K, V]):
             raise KeyError(key)
         return cast(V, value)
 
+    def __contains__(self, key: object) -> bool:
+        value = self._top.get(key, self) if self._top else self  # type: ignore[call-overload]
+        return key in self._base if value is self else value is not _GONE
+
     def __len__(self) -> int:
         return self._size
 
@@ -77,6 +81,17 @@ class LayeredMap(Mapping[K, V]):
         successor._top = top
         successor._size = size
         if len(top) > _TOP_SIZE_MIN and len(top) ** 2 > len(self._base):
-            successor._base = {key: successor[key] for key in successor}
+            successor._base = _merged(self._base, top)
             successor._top = {}
         return successor
+
+
+def _merged(base: dict[K, V], top: dict[K, V | object]) -> dict[K, V]:
+    # A dict copies another one far faster than any loop, without hashing its keys anew.
+    merged = dict(base)
+    for key, value in top.items():
+        if value is _GONE:
+            merged.pop(key, None)
+        else:
+            merged[key] = cast(V, value)
+    return merged

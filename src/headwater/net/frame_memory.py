@@ -32,7 +32,7 @@ class FrameMemory:
         self.scratch_bytes = bytearray(SCRATCH_SIZE)
         self.scratch = memoryview(self.scratch_bytes)
         self.small_scratch = self.scratch[:SMALL_SCRATCH_SIZE]
-        #: By size class, which is the exponent of a power of two: all buffers, in use or not.
+        #: All buffers that are kept, in use or not, by capacity, the one last asked for at the end.
         self._kept: dict[int, list[bytearray]] = {}
         self._kept_bytes = 0
 
@@ -42,8 +42,11 @@ class FrameMemory:
             return memoryview(bytearray(size))
         if size > KEPT_SIZE_MAX:
             return memoryview(_map(size))
-        size_class = (size - 1).bit_length()
-        buffers = self._kept.setdefault(size_class, [])
+        # A quarter of a power of two is wasted at most, so that buffers fit many sizes.
+        step = 1 << ((size - 1).bit_length() - 3)
+        capacity = (size + step - 1) // step * step
+        buffers = self._kept.pop(capacity, None) or []
+        self._kept[capacity] = buffers
         # The one given out last is the one most likely to be in the processor's caches still.
         for index in range(len(buffers) - 1, -1, -1):
             buffer = buffers[index]
@@ -52,12 +55,26 @@ class FrameMemory:
                     del buffers[index]
                     buffers.append(buffer)
                 return memoryview(buffer)[:size]
-        if self._kept_bytes + (1 << size_class) > KEPT_BYTES_MAX:
+        if not self._make_room(capacity):
             return memoryview(bytearray(size))
-        buffer = bytearray(1 << size_class)
-        self._kept_bytes += len(buffer)
+        buffer = bytearray(capacity)
+        self._kept_bytes += capacity
         buffers.append(buffer)
         return memoryview(buffer)[:size]
+
+    def _make_room(self, capacity: int) -> bool:
+        """Let go of free buffers of the capacity that was not asked for longest."""
+        while self._kept_bytes + capacity > KEPT_BYTES_MAX:
+            oldest = next(iter(self._kept))
+            buffers = self._kept[oldest]
+            if not buffers:
+                del self._kept[oldest]
+            elif oldest != capacity and _is_free(buffers[0]):
+                del buffers[0]
+                self._kept_bytes -= oldest
+            else:
+                return False
+        return True
 
 
 def _map(size: int) -> mmap.mmap:

@@ -16,19 +16,18 @@ The owner is the broker's event loop. Who waits for a partition is told through 
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from collections.abc import Sequence
-from enum import Enum
 from typing import NamedTuple, Protocol
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.cluster.image import PartitionImage
 from headwater.replication.append_turns import AppendTurn, AppendTurns
+from headwater.replication.fsync_rounds import FsyncRounds
+from headwater.replication.partition_rules import ACKS_ALL, AcksAllFlush, PartitionRules
 from headwater.storage.directories.maintenance import must_flush
-from headwater.storage.errors import LogStorageError
-from headwater.storage.flush import RunInThread, SharedFsync
+from headwater.storage.flush import RunInThread
 from headwater.storage.leader_append import (
     INSPECTED_INLINE_BYTES_MAX,
     PreparedBatches,
@@ -43,19 +42,6 @@ from headwater.storage.retention import delete_records_before
 from headwater.storage.transaction_index import AbortedTransaction
 from headwater.wire.records import Buffer
 
-ACKS_ALL = -1
-
-
-class AcksAllFlush(Enum):
-    """When acks=all waits for this broker's disk (`acks.all.flush`)."""
-
-    #: When the leader is the only one in sync: then no other broker has the record.
-    AUTO = "auto"
-    #: Always; the fsync runs while the followers replicate.
-    LEADER = "leader"
-    #: Never: as Kafka does by default.
-    OFF = "off"
-
 
 class PartitionEvents(Protocol):
     """Who is told what happens to a partition."""
@@ -67,13 +53,6 @@ class PartitionEvents(Protocol):
     def on_durable(self, partition: Partition) -> None:
         """More of the log is on disk, or its disk has failed."""
         ...
-
-
-class PartitionRules(NamedTuple):
-    """What a broker's settings say about acknowledging appends; read anew for each append."""
-
-    min_insync_replicas: int
-    acks_all_flush: AcksAllFlush
 
 
 class PartitionRead(NamedTuple):
@@ -113,10 +92,7 @@ class Partition:
         self._events = events
         self._run_in_thread = run_in_thread
         self._turns = AppendTurns()
-        self._shared_fsync = SharedFsync(log, run_in_thread)
-        self._earlier_fsync_rounds = 0
-        self._fsync_wanted_offset = 0
-        self._fsync_task: asyncio.Task[None] | None = None
+        self._fsyncs = FsyncRounds(log, run_in_thread, lambda: events.on_durable(self))
         #: Plain counters, which metrics read when somebody asks.
         self.bytes_in = 0
         self.messages_in = 0
@@ -159,7 +135,7 @@ class Partition:
     @property
     def fsync_rounds(self) -> int:
         """How many shared fsyncs there were."""
-        return self._earlier_fsync_rounds + self._shared_fsync.round_count
+        return self._fsyncs.count
 
     def _advance_high_watermark(self) -> None:
         log = self.log
@@ -271,43 +247,16 @@ class Partition:
 
     def request_fsync(self, end_offset: int) -> None:
         """See to it that all in front of `end_offset` becomes durable; `on_durable` tells when."""
-        if end_offset > self._fsync_wanted_offset:
-            self._fsync_wanted_offset = end_offset
-        if self._fsync_task is None:
-            self._fsync_task = asyncio.get_running_loop().create_task(self._fsync())
-
-    async def _fsync(self) -> None:
-        try:
-            while self._is_fsync_wanted:
-                log = self.log
-                try:
-                    # What is wanted now; who asks for more meanwhile is served by the next round.
-                    await self._shared_fsync.wait_until_durable(self._fsync_wanted_offset)
-                except LogStorageError:
-                    if log is self.log:
-                        raise
-                self._events.on_durable(self)
-        except LogStorageError:
-            self._events.on_durable(self)
-        finally:
-            self._fsync_task = None
-
-    @property
-    def _is_fsync_wanted(self) -> bool:
-        log = self.log
-        return log.flushed_offset < min(self._fsync_wanted_offset, log.record_end_offset)
+        self._fsyncs.request(end_offset)
 
     def replace_log(self, log: PartitionLog) -> None:
         """The log has moved to another directory, where it is durable to its end."""
-        self._earlier_fsync_rounds = self.fsync_rounds
         self.log = log
-        self._shared_fsync = SharedFsync(log, self._run_in_thread)
-        self._events.on_durable(self)
+        self._fsyncs.replace_log(log)
 
     async def close(self) -> None:
         """Wait for an fsync under way."""
-        if self._fsync_task is not None:
-            await asyncio.wait({self._fsync_task})
+        await self._fsyncs.close()
 
     # -- reading ---------------------------------------------------------------------------------
 

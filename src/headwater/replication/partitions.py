@@ -21,7 +21,8 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.cluster.image import ClusterImage, PartitionImage, TopicImage
 from headwater.cluster.image_change import ImageChange
-from headwater.replication.partition import Partition, PartitionEvents, PartitionRules
+from headwater.replication.partition import Partition, PartitionEvents
+from headwater.replication.partition_rules import PartitionRules
 from headwater.storage.directories.log_creation import LogCreation, set_aside
 from headwater.storage.directories.log_directories import LogDirectories, NoLogDirectoryError
 from headwater.storage.errors import InconsistentTopicIdError, LogStorageError

@@ -1,5 +1,7 @@
 """The limits of connections follow the settings."""
 
+import os
+
 import pytest
 
 from headwater.base.settings import SettingError
@@ -63,3 +65,9 @@ def test_overrides_by_address(text: str, expected: dict[str, int]) -> None:
 def test_overrides_that_make_no_sense(text: str) -> None:
     with pytest.raises(SettingError, match="host:count"):
         host_limits(BROKER_SETTINGS.parse({"max.connections.per.ip.overrides": text}))
+
+
+def test_without_a_bound_requests_still_leave_the_machine_half_of_its_memory() -> None:
+    limits = make_connection_limits(BrokerSettings.from_texts({}))
+    page_bytes, pages = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_PHYS_PAGES")
+    assert limits.queued_bytes_max == page_bytes * pages // 2

@@ -175,7 +175,7 @@ def test_what_the_broker_says_of_itself(
         assert Path(directory["logDir"]) == broker.log_dir
 
 
-@pytest.mark.parametrize("acks", ["1", "all"])
+@pytest.mark.parametrize("acks", ["all", pytest.param("1", marks=pytest.mark.full)])
 def test_producer_performance(
     acks: str, java: JavaTools, confluent: ConfluentClient, make_topic: MakeTopic
 ) -> None:

@@ -10,8 +10,8 @@ twice is refused once.
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.api_handler import ApiHandler
+from headwater.broker.change_limits import check_change_count, within
 from headwater.broker.context import RequestContext
-from headwater.broker.time_limit import within
 from headwater.cluster.new_topic import NewPartitions
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.create_partitions import (
@@ -28,6 +28,7 @@ async def handle(
     wanted = [_new_partitions(topic) for topic in request.topics]
     outcomes: dict[str, KafkaError | None]
     try:
+        check_change_count(len(wanted))
         outcomes = await within(
             request.timeout_ms,
             context.broker.controller.create_partitions(

@@ -12,10 +12,10 @@ answered with REQUEST_TIMED_OUT.
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.api_handler import ApiHandler
+from headwater.broker.change_limits import check_change_count, within
 from headwater.broker.context import RequestContext
 from headwater.broker.fair_turns import in_turns
 from headwater.broker.settings.config_entries import topic_entries
-from headwater.broker.time_limit import within
 from headwater.cluster.new_topic import CreatedTopic, ManualAssignment, NewTopic
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.create_topics import (
@@ -30,9 +30,10 @@ _SETTINGS_SINCE = 5
 
 
 async def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
-    wanted = [_new_topic(topic) for topic in request.topics]
     outcomes: dict[str, CreatedTopic | KafkaError]
+    wanted = [_new_topic(topic) for topic in request.topics]
     try:
+        check_change_count(len(wanted))
         outcomes = await within(
             request.timeout_ms,
             context.broker.controller.create_topics(wanted, validate_only=request.validate_only),

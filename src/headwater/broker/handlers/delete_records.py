@@ -12,6 +12,7 @@ replicas have followed, or until the request's time is over.
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import RequestContext
+from headwater.broker.fair_turns import in_turns
 from headwater.cluster.image import is_internal
 from headwater.replication.delayed_delete_records import AwaitedDeletion, DelayedDeleteRecords
 from headwater.replication.partition import Partition
@@ -35,10 +36,10 @@ async def handle(request: DeleteRecordsRequest, context: RequestContext) -> Dele
         offsets.setdefault(topic.name, {}).update(
             (asked.partition_index, asked.offset) for asked in topic.partitions
         )
-    outcomes = {
-        topic: {number: _delete(topic, number, offset, context) for number, offset in asked.items()}
-        for topic, asked in offsets.items()
-    }
+    outcomes: dict[str, dict[int, _Outcome]] = {topic: {} for topic in offsets}
+    wanted = ((topic, *each) for topic, asked in offsets.items() for each in asked.items())
+    async for name, number, offset in in_turns(wanted):
+        outcomes[name][number] = _delete(name, number, offset, context)
     await _wait(outcomes, request.timeout_ms, context)
     return DeleteRecordsResponse(
         topics=[
@@ -57,6 +58,7 @@ def _delete(topic: str, number: int, offset: int, context: RequestContext) -> _O
         _check_allowed(partition)
         return AwaitedDeletion(partition, partition.delete_records(offset))
     except KafkaError as error:
+        context.record_error(error.code)
         return error
 
 

@@ -16,8 +16,8 @@ from collections import Counter
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import ZERO_TOPIC_ID
 from headwater.broker.api_handler import ApiHandler
+from headwater.broker.change_limits import check_change_count, within
 from headwater.broker.context import RequestContext
-from headwater.broker.time_limit import within
 from headwater.cluster.image import ClusterImage, TopicImage
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.delete_topics import (
@@ -40,6 +40,7 @@ async def handle(request: DeleteTopicsRequest, context: RequestContext) -> Delet
     results, targets = _sort_out(wanted, context.broker.image)
     outcomes: dict[str | uuid.UUID, KafkaError | None]
     try:
+        check_change_count(len(targets))
         outcomes = await within(
             request.timeout_ms, context.broker.controller.delete_topics(targets)
         )

@@ -63,31 +63,26 @@ async def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOf
         for topic in request.topics
         for partition in topic.partitions
     )
-    topics: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
-    for topic in request.topics:
-        # A partition that is named twice is answered once, as Kafka does.
-        answers = topics.setdefault(topic.name, {})
-        async for asked in in_turns(topic.partitions):
-            is_repeated = occurrences[topic.name, asked.partition_index] > 1
-            try:
-                _check(asked, request.isolation_level, context.api_version, is_repeated)
-                partition = context.broker.partitions.get(topic.name, asked.partition_index)
-                found = _find(partition, asked, request)
-                answers[asked.partition_index] = ListOffsetsPartitionResponse(
-                    partition_index=asked.partition_index,
-                    offset=found.offset,
-                    timestamp=found.timestamp,
-                    leader_epoch=found.leader_epoch,
-                )
-            except KafkaError as error:
-                context.record_error(error.code)
-                answers[asked.partition_index] = ListOffsetsPartitionResponse(
-                    partition_index=asked.partition_index, error_code=error.code
-                )
+    # A partition that is named twice is answered once, as Kafka does.
+    answers: dict[str, dict[int, ListOffsetsPartitionResponse]] = {
+        topic.name: {} for topic in request.topics
+    }
+    wanted = ((topic.name, asked) for topic in request.topics for asked in topic.partitions)
+    async for name, asked in in_turns(wanted):
+        number = asked.partition_index
+        answer = answers[name][number] = ListOffsetsPartitionResponse(partition_index=number)
+        try:
+            is_repeated = occurrences[name, number] > 1
+            _check(asked, request.isolation_level, context.api_version, is_repeated)
+            found = _find(context.broker.partitions.get(name, number), asked, request)
+            answer.offset, answer.timestamp, answer.leader_epoch = found
+        except KafkaError as error:
+            context.record_error(error.code)
+            answer.error_code = error.code
     return ListOffsetsResponse(
         topics=[
-            ListOffsetsTopicResponse(name=name, partitions=list(answers.values()))
-            for name, answers in topics.items()
+            ListOffsetsTopicResponse(name=name, partitions=list(of_topic.values()))
+            for name, of_topic in answers.items()
         ]
     )
 

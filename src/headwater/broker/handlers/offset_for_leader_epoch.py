@@ -25,17 +25,15 @@ from headwater.wire.messages.offset_for_leader_epoch import (
 async def handle(
     request: OffsetForLeaderEpochRequest, context: RequestContext
 ) -> OffsetForLeaderEpochResponse:
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=[
-                    _find(topic.topic, asked, context) async for asked in in_turns(topic.partitions)
-                ],
-            )
-            for topic in request.topics
-        ]
+    results = [OffsetForLeaderTopicResult(topic=topic.topic) for topic in request.topics]
+    wanted = (
+        (result, asked)
+        for topic, result in zip(request.topics, results, strict=True)
+        for asked in topic.partitions
     )
+    async for result, asked in in_turns(wanted):
+        result.partitions.append(_find(result.topic, asked, context))
+    return OffsetForLeaderEpochResponse(topics=results)
 
 
 def _find(topic: str, asked: OffsetForLeaderPartition, context: RequestContext) -> EpochEndOffset:

@@ -27,7 +27,8 @@ from headwater.broker.api_handler import ExchangeHandler
 from headwater.broker.produce_checks import check_partition_records
 from headwater.replication.append_turns import AppendTurn
 from headwater.replication.delayed_produce import AwaitedAppend, DelayedProduce
-from headwater.replication.partition import ACKS_ALL, Partition
+from headwater.replication.partition import Partition
+from headwater.replication.partition_rules import ACKS_ALL
 from headwater.storage.errors import InvalidTimestampError
 from headwater.storage.leader_append import PreparedBatches
 from headwater.wire.api_keys import ApiKey

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Final
 
 from headwater.broker.settings.broker_settings import BrokerSettings
@@ -20,7 +21,7 @@ def make_connection_limits(settings: BrokerSettings) -> ConnectionLimits:
     """Limits that follow the settings from now on."""
     limits = ConnectionLimits(
         request_size_max=settings.integer("socket.request.max.bytes"),
-        queued_bytes_max=settings.integer("queued.max.request.bytes"),
+        queued_bytes_max=_queued_bytes_max(settings),
         idle_max_s=settings.integer("connections.max.idle.ms") / 1000,
     )
     _follow(settings, limits)
@@ -33,3 +34,11 @@ def _follow(settings: BrokerSettings, limits: ConnectionLimits) -> None:
     limits.connections_max_per_ip = settings.integer("max.connections.per.ip")
     limits.connections_max_by_host = host_limits(settings.values)
     limits.requests_in_flight_max = settings.integer("max.requests.in.flight.per.connection")
+
+
+def _queued_bytes_max(settings: BrokerSettings) -> int:
+    """As the setting says; without it, no more than what leaves the machine room to breathe."""
+    configured = settings.integer("queued.max.request.bytes")
+    if configured > 0:
+        return configured
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2

@@ -59,7 +59,7 @@ _LIMITS = [
     Setting("connections.max.idle.ms", _LONG, 600_000, "After so long without a request a "
             "connection is closed; -1 for never.", lower=-1),
     Setting("queued.max.request.bytes", _LONG, -1, "How many bytes of requests are held in memory "
-            "at once before reading pauses; -1 for any number.", lower=-1),
+            "at once before reading pauses; -1 for half of the machine's memory.", lower=-1),
     Setting("queued.max.requests", _INT, 500, "How many requests may wait for a handler.", lower=1,
             without_effect="Requests do not wait in a queue: the loop that reads them starts them. "
             "queued.max.request.bytes and max.requests.in.flight.per.connection bound them."),

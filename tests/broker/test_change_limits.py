@@ -1,11 +1,11 @@
-"""The time limit of a change: the waiting ends, the change does not."""
+"""The limits of a change: the waiting ends and the change does not, and there are not too many."""
 
 import asyncio
 
 import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.broker.time_limit import within
+from headwater.broker.change_limits import CHANGE_COUNT_MAX, check_change_count, within
 from headwater.cluster.change_turns import ChangeTurns
 
 
@@ -44,3 +44,10 @@ def test_the_change_goes_on_when_the_time_is_over(timeout_ms: int) -> None:
         return finished
 
     assert asyncio.run(run()) == ["done"]
+
+
+def test_a_request_may_ask_for_so_many_changes_and_no_more() -> None:
+    check_change_count(CHANGE_COUNT_MAX)
+    with pytest.raises(KafkaError, match="10000 topics") as error:
+        check_change_count(CHANGE_COUNT_MAX + 1)
+    assert error.value.code is ErrorCode.POLICY_VIOLATION
