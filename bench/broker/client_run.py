@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from bench.broker.process_usage import cpu_seconds
+from bench.broker.process_usage import TICKS_PER_S, cpu_seconds
 from bench.broker.servers import Server
 from bench.broker.sizes import GIGABYTE, MEGABYTE
 
@@ -46,4 +46,5 @@ def observe(server: Server, work: Callable[[], ClientRun]) -> ServerRun:
     """Let a client work, and see what that costs the server."""
     before_s = cpu_seconds(server.pid)
     run = work()
-    return ServerRun(run, cpu_seconds(server.pid) - before_s)
+    # A run that is too short for the kernel's clock took some time, too.
+    return ServerRun(run, max(cpu_seconds(server.pid) - before_s, 1 / TICKS_PER_S))

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and kernel time so far, of the process, of its children and of those that have ended."""
+    """User and kernel time so far, of the process, of its children and of those that have ended.
+
+    The kernel tells it in hundredths of a second.
+    """
     return sum(_cpu_seconds_of(member) for member in _family(pid))
 
 
@@ -26,7 +29,7 @@ def _cpu_seconds_of(pid: int) -> float:
     # Behind the name, which may hold spaces and ends with a bracket.
     fields = _read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
     # utime, stime, and the same of children that were waited for.
-    return sum(map(int, fields[11:15])) / _TICKS_PER_S
+    return sum(map(int, fields[11:15])) / TICKS_PER_S
 
 
 def _family(pid: int) -> list[int]:

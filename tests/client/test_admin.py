@@ -26,6 +26,9 @@ from headwater.net.peer_channel import UnsupportedVersionError
 from headwater.wire.api_keys import ApiKey
 from tests.support.clusters import APACHE, Cluster
 
+#: Not so old that it would be deleted for its age.
+BASE_MS = int(time.time() * 1000) - 60_000
+
 Scenario = Callable[[Admin], Awaitable[None]]
 
 
@@ -217,8 +220,7 @@ def test_offsets_by_time(cluster: Cluster) -> None:
     async def scenario(admin: Admin) -> None:
         name = await create(admin, NewTopic(cluster.new_name(), 2, 1))
         first, second = TopicPartition(name, 0), TopicPartition(name, 1)
-        # Not so old that it would be deleted for its age.
-        base_ms = int(time.time() * 1000) - 60_000
+        base_ms = BASE_MS
         await produce(admin, name, base_ms, base_ms + 50, base_ms + 20)
         expected = {
             OffsetTime.EARLIEST: 0,
@@ -227,11 +229,11 @@ def test_offsets_by_time(cluster: Cluster) -> None:
             base_ms + 1: 1,
             base_ms + 51: -1,
         }
-        for time, offset in expected.items():
-            listed = require_all(await admin.list_offsets({first: time, second: time}))
-            assert listed[first].offset == offset, time
-            empty = 0 if time in (OffsetTime.EARLIEST, OffsetTime.LATEST) else -1
-            assert listed[second].offset == empty, time
+        for moment, offset in expected.items():
+            listed = require_all(await admin.list_offsets({first: moment, second: moment}))
+            assert listed[first].offset == offset, moment
+            empty = 0 if moment in (OffsetTime.EARLIEST, OffsetTime.LATEST) else -1
+            assert listed[second].offset == empty, moment
         listed = require_all(await admin.list_offsets({first: OffsetTime.MAX_TIMESTAMP}))
         assert listed[first].timestamp_ms == base_ms + 50
 
@@ -242,7 +244,7 @@ def test_records_are_deleted(cluster: Cluster) -> None:
     async def scenario(admin: Admin) -> None:
         name = await create(admin, NewTopic(cluster.new_name(), 2, 1))
         first, second = TopicPartition(name, 0), TopicPartition(name, 1)
-        await produce(admin, name, 1, 2, 3)
+        await produce(admin, name, BASE_MS, BASE_MS, BASE_MS)
         outcomes = await admin.delete_records({first: 2, second: 5})
         assert outcomes[first] == 2
         error = outcomes[second]
@@ -272,7 +274,7 @@ def test_log_directories_and_moving_between_them(cluster: Cluster) -> None:
     async def scenario(admin: Admin) -> None:
         name = await create(admin, NewTopic(cluster.new_name(), 1, 1))
         key = TopicPartition(name, 0)
-        await produce(admin, name, 1, 2, 3)
+        await produce(admin, name, BASE_MS, BASE_MS, BASE_MS)
 
         async def current_directories() -> tuple[list[str], list[str]]:
             """Where the replica is, and where it is not, or not yet."""
@@ -291,7 +293,7 @@ def test_log_directories_and_moving_between_them(cluster: Cluster) -> None:
         async with asyncio.timeout(20):
             while (await current_directories())[0] != [target]:
                 await asyncio.sleep(0.02)
-        await produce(admin, name, 4)
+        await produce(admin, name, BASE_MS)
         listed = require_all(await admin.list_offsets({key: OffsetTime.LATEST}))
         assert listed[key].offset == 4
         refused = await admin.alter_replica_log_dirs(cluster.broker_id, {key: "/no/such/place"})

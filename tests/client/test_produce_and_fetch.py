@@ -191,7 +191,7 @@ def test_a_topic_that_is_written_to_comes_into_being(cluster: Cluster) -> None:
     run(cluster, scenario)
 
 
-def test_librdkafka_reads_and_writes_the_same(cluster: Cluster) -> None:
+def test_what_librdkafka_wrote_is_read(cluster: Cluster) -> None:
     confluent = require_confluent_kafka()
 
     async def scenario(connection: ClusterConnection) -> None:
@@ -200,21 +200,11 @@ def test_librdkafka_reads_and_writes_the_same(cluster: Cluster) -> None:
             {"bootstrap.servers": cluster.bootstrap, "compression.type": "lz4"}
         )
         for number in range(50):
-            theirs.produce(topic, b"%d" % number, key=b"their", headers=[("h", b"v")])
+            theirs.produce(topic, b"%d" % number, key=b"key", headers=[("h", b"v")])
         assert theirs.flush(30) == 0
-        async with PlainProducer(connection, compression=Compression.SNAPPY) as producer:
-            for number in range(50, 100):
-                await producer.send(topic, b"%d" % number, key=b"our", headers=(("h", b"v"),))
         records = (await read(connection, topic))[0]
-        assert [int(record.value or b"") for record in records] == list(range(100))
-        consumer = confluent.Consumer(
-            {"bootstrap.servers": cluster.bootstrap, "group.id": "unused"}
-        )
-        consumer.assign([confluent.TopicPartition(topic, 0, 0)])
-        messages = consumer.consume(100, timeout=30)
-        consumer.close()
-        assert [int(message.value()) for message in messages] == list(range(100))
-        assert {tuple(map(tuple, message.headers())) for message in messages} == {(("h", b"v"),)}
+        assert [int(record.value or b"") for record in records] == list(range(50))
+        assert {(record.key, record.headers) for record in records} == {(b"key", (("h", b"v"),))}
 
     run(cluster, scenario)
 

@@ -21,6 +21,7 @@ from headwater.cluster.image import (
 )
 from headwater.cluster.layered_map import LayeredMap
 from headwater.cluster.node_documents import (
+    Assignments,
     CorruptNodeError,
     decode_cluster_id,
     decode_configs,
@@ -64,8 +65,9 @@ async def _load_topics(store: MetadataStore) -> dict[str, TopicImage]:
     names = await store.children(TOPICS)
     paths = [topic_path(name) for name in names]
     nodes = await store.get_many(paths)
+    known: dict[bytes, Assignments] = {}
     documents = [
-        (name, decode_topic(path, node.data))
+        (name, decode_topic(path, node.data, known))
         for name, path, node in zip(names, paths, nodes, strict=True)
         if node is not None
     ]

@@ -13,7 +13,7 @@ last.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -42,8 +42,8 @@ class LayeredMap(Mapping[K, V]):
             raise KeyError(key)
         return cast(V, value)
 
-    def __contains__(self, key: object) -> bool:
-        value = self._top.get(key, self) if self._top else self  # type: ignore[call-overload]
+    def __contains__(self, key: Any) -> bool:
+        value = self._top.get(key, self) if self._top else self
         return key in self._base if value is self else value is not _GONE
 
     def __len__(self) -> int:

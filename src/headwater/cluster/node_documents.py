@@ -10,7 +10,7 @@ import json
 import uuid
 from collections.abc import Iterable, Mapping
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from headwater.base.ids import topic_id_from_text, topic_id_to_text
 
@@ -27,12 +27,19 @@ class CorruptNodeError(Exception):
         return f"The node {self.path} of the metadata store cannot be read: {self.reason}."
 
 
+#: The brokers that hold each partition; the index is the partition.
+Assignments = tuple[tuple[int, ...], ...]
+
+# How the document of a topic begins, and where it goes on behind the topic's id.
+_TOPIC_HEAD: Final = b'{"version":3,"topic_id":"'
+_TOPIC_TAIL: Final = len(_TOPIC_HEAD) + 22
+
+
 class TopicDocument(NamedTuple):
     """`/brokers/topics/<topic>`: the topic's id, and which brokers hold each partition."""
 
     topic_id: uuid.UUID
-    #: The index is the partition.
-    replicas: tuple[tuple[int, ...], ...]
+    replicas: Assignments
 
 
 class PartitionState(NamedTuple):
@@ -65,16 +72,30 @@ def encode_topic(document: TopicDocument) -> bytes:
     )
 
 
-def decode_topic(path: str, data: bytes) -> TopicDocument:
+def decode_topic(
+    path: str, data: bytes, known: dict[bytes, Assignments] | None = None
+) -> TopicDocument:
+    """The document of a topic.
+
+    Those of one cluster often differ in the id alone. Whoever reads many of them passes a dict to
+    all calls, and what stands behind the id is then read once for all documents where it is equal.
+    """
     try:
-        document = json.loads(data)
+        head, tail = data[:_TOPIC_TAIL], data[_TOPIC_TAIL:]
+        replicas = known.get(tail) if known and head.startswith(_TOPIC_HEAD) else None
+        if replicas is not None:
+            return TopicDocument(topic_id_from_text(head[len(_TOPIC_HEAD) :].decode()), replicas)
+        document = json.loads(data.decode())
         partitions = document["partitions"]
         # The numbers must be 0, 1, 2, ..., whatever the order in which they are written.
         replicas = tuple(tuple(partitions[str(index)]) for index in range(len(partitions)))
         _check_integers(chain.from_iterable(replicas))
-        return TopicDocument(topic_id_from_text(document["topic_id"]), replicas)
+        topic_id = topic_id_from_text(document["topic_id"])
     except (ValueError, KeyError, TypeError) as error:
         raise _corrupt(path, error) from error
+    if known is not None and head.startswith(_TOPIC_HEAD):
+        known[tail] = replicas
+    return TopicDocument(topic_id, replicas)
 
 
 def encode_partition_state(state: PartitionState) -> bytes:

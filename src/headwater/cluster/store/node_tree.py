@@ -64,8 +64,12 @@ class NodeTree:
                 check(not self._root.children, "the row of the root must come first")
                 self._above_root.children = {"": node}
                 nodes[""] = node
-            else:
-                _hang(path, node, nodes)
+                continue
+            parent_path, _, name = path.rpartition("/")
+            parent = nodes.get(parent_path) or _implied(parent_path, node, nodes)
+            if parent.children is None:
+                parent.children = {}
+            parent.children[name] = nodes[path] = node
 
     @property
     def _root(self) -> TreeNode:
@@ -139,13 +143,12 @@ class NodeTree:
             del self._ephemerals[session_id]
 
 
-def _hang(path: str, node: TreeNode, nodes: dict[str, TreeNode]) -> None:
-    """Put a loaded node below its parent, which may have to be made: see `journal`."""
+def _implied(path: str, child: TreeNode, nodes: dict[str, TreeNode]) -> TreeNode:
+    """The parent of a loaded node that has no row of its own: see `journal`."""
+    node = TreeNode(b"", 0, child.created_ms, child.created_ms, child.creation_id, 1)
     parent_path, _, name = path.rpartition("/")
-    parent = nodes.get(parent_path)
-    if parent is None:
-        parent = TreeNode(b"", 0, node.created_ms, node.created_ms, node.creation_id, 1)
-        _hang(parent_path, parent, nodes)
+    parent = nodes.get(parent_path) or _implied(parent_path, node, nodes)
     if parent.children is None:
         parent.children = {}
     parent.children[name] = nodes[path] = node
+    return node
