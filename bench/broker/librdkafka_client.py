@@ -90,7 +90,8 @@ def consume(bootstrap: str, topic: str, partition_count: int, record_count: int)
     count = 0
     start = time.perf_counter()
     while count < record_count:
-        messages = consumer.consume(_CONSUME_COUNT, 30.0)
+        # No more than there are, because it waits until it has so many.
+        messages = consumer.consume(min(_CONSUME_COUNT, record_count - count), 30.0)
         if not messages:
             raise RuntimeError(f"only {count} records came")
         count += sum(message.error() is None for message in messages)

@@ -45,3 +45,12 @@ def test_a_creation_that_takes_long_is_not_waited_for_but_goes_on(
         assert "slow" in broker.context.image.topics
 
     run_with_broker(tmp_path, scenario)
+
+
+def test_one_request_does_not_create_any_number_of_topics(tmp_path: Path) -> None:
+    async def scenario(broker: HandlerBroker) -> None:
+        failures = await create_missing([f"t{number}" for number in range(10_001)], broker.context)
+        assert set(failures.values()) == {ErrorCode.POLICY_VIOLATION}
+        assert not broker.context.image.topics
+
+    run_with_broker(tmp_path, scenario)

@@ -11,6 +11,7 @@ from headwater.client.errors import (
     BrokerUnreachableError,
     DeadlineError,
     NoBrokerError,
+    UnknownBrokerError,
     UnknownTopicError,
 )
 from headwater.client.retry import RetryPolicy
@@ -97,7 +98,7 @@ async def test_an_address_that_only_the_cluster_believes_in_is_told() -> None:
                 "Broker 0 cannot be reached at 127.0.0.1:1, the address that the cluster gives "
                 "for it: Cannot connect to 127.0.0.1:1: Connection refused."
             )
-            with pytest.raises(BrokerUnreachableError, match="Broker 9 is not in the cluster"):
+            with pytest.raises(UnknownBrokerError, match="There is no broker 9 in the cluster"):
                 await connection.channel(9)
 
 

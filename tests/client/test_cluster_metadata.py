@@ -58,8 +58,10 @@ def test_it_learns_brokers_and_topics() -> None:
 def test_an_answer_replaces_what_was_asked_for_and_nothing_else() -> None:
     metadata = ClusterMetadata()
     metadata.learn(response(topic("a", 0), topic("b", 1, number=2)), None)
-    metadata.learn(response(topic("a", 1, number=3), broker_count=1), ["a"])
-    assert metadata.leader_of("a", 0) == 1
+    metadata.learn(response(topic("a", 1, 0, number=3), broker_count=1), ["a"])
+    assert metadata.leader_of("a", 1) == 0
+    # Its leader is not in the cluster any more, so it has none.
+    assert metadata.leader_of("a", 0) == NO_LEADER
     assert metadata.name_of(uuid.UUID(int=1)) is None
     assert metadata.topic("b") is not None
     assert list(metadata.brokers) == [0]

@@ -124,6 +124,7 @@ class FuzzCampaign:
         try:
             for chunk in drawn.chunks:
                 await client.write(chunk)
+                await asyncio.sleep(0)
             if drawn.is_well_formed:
                 await self._expect_answer(client, drawn.chunks[0])
         finally:

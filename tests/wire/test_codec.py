@@ -39,7 +39,7 @@ from headwater.wire.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from headwater.wire.reader_source import ELEMENTS_MAX
+from headwater.wire.reader_source import REQUEST_ELEMENTS_MAX
 from tests.support.fake_region import FakeRegion
 
 
@@ -190,11 +190,11 @@ def test_lengths_around_the_next_byte_of_a_varint(size: int) -> None:
     assert decode(MetadataRequest, encoded, 9) == (request, len(encoded))
 
 
-def test_no_message_has_more_than_a_million_elements() -> None:
+def test_no_request_has_more_elements_than_allowed() -> None:
     name = bytes.fromhex("01 00")
-    count = ELEMENTS_MAX + 2
+    count = REQUEST_ELEMENTS_MAX + 2
     varint = bytes([count & 0x7F | 0x80, count >> 7 & 0x7F | 0x80, count >> 14])
-    content = varint + name * (ELEMENTS_MAX + 1) + bytes.fromhex("01 00 00 00")
+    content = varint + name * (REQUEST_ELEMENTS_MAX + 1) + bytes.fromhex("01 00 00 00")
     with pytest.raises(MalformedMessageError, match="too many elements"):
         decode(MetadataRequest, content, 9)
 

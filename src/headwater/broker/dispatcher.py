@@ -26,6 +26,9 @@ from headwater.wire.schema import Message
 
 _logger = logging.getLogger(__name__)
 
+#: A longer request is read by a thread: it may take a tenth of a second, and others wait.
+_READ_INLINE_BYTES_MAX = 128 << 10
+
 
 class Dispatcher:
     """The request handler of all of a broker's connections."""
@@ -94,26 +97,23 @@ class Dispatcher:
         header: RequestHeader,
         context: RequestContext,
     ) -> None:
-        try:
-            request, _ = decode(
-                request_class(handler.api_key),
-                exchange.frame,
-                header.api_version,
-                header.body_position,
-            )
-        except MalformedMessageError as error:
-            exchange.disconnect(f"a {handler.api_key.name} request cannot be read: {error}")
-            return
-        self._broker.tasks.spawn(self._answer(handler, request, exchange, context))
+        self._broker.tasks.spawn(self._answer(handler, exchange, header, context))
 
     async def _answer(
-        self, handler: ApiHandler, request: Message, exchange: Exchange, context: RequestContext
+        self,
+        handler: ApiHandler,
+        exchange: Exchange,
+        header: RequestHeader,
+        context: RequestContext,
     ) -> None:
         try:
+            request = await self._read(handler, exchange, header)
             response = await handler.handle(request, context)
             parts = encode_response(
                 handler.api_key, context.api_version, context.correlation_id, response
             )
+        except MalformedMessageError as error:
+            exchange.disconnect(f"a {handler.api_key.name} request cannot be read: {error}")
         except KafkaError as error:
             self._answer_error(exchange, context, error.code, str(error))
         except Exception:
@@ -124,6 +124,26 @@ class Dispatcher:
         else:
             exchange.answer(parts)
             context.record_answer()
+
+    async def _read(
+        self, handler: ApiHandler, exchange: Exchange, header: RequestHeader
+    ) -> Message:
+        read: list[Message] = []
+
+        def read_body() -> None:
+            body, _ = decode(
+                request_class(handler.api_key),
+                exchange.frame,
+                header.api_version,
+                header.body_position,
+            )
+            read.append(body)
+
+        if len(exchange.frame) > _READ_INLINE_BYTES_MAX:
+            await self._broker.run_in_thread(read_body)
+        else:
+            read_body()
+        return read[0]
 
     def _answer_error(
         self, exchange: Exchange, context: RequestContext, code: ErrorCode, reason: str

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from headwater.base.errors import ErrorCode, KafkaError
 from headwater.wire.records import (
     LOG_OVERHEAD,
     MAGIC_V2,
@@ -26,13 +27,17 @@ _ATTRIBUTES_POSITION: Final = 22
 #: No batch of any format is shorter.
 _LENGTH_MIN: Final = 14
 _COMPRESSION_MASK: Final = 0x07
+_TRANSACTIONAL_BIT: Final = 0x10
 _ZSTD_SINCE_VERSION: Final = 7
 
 
-def check_partition_records(records: Buffer | Region | None, api_version: int) -> Buffer:
+def check_partition_records(
+    records: Buffer | Region | None, api_version: int, transactional_id: str | None
+) -> Buffer:
     """The one batch in `records`; bytes behind it that are no whole batch do not count.
 
-    Raises `InvalidRecordError`, `CorruptRecordError` or `UnsupportedCompressionError`.
+    Raises `InvalidRecordError`, `CorruptRecordError`, `UnsupportedCompressionError`, or another
+    `KafkaError` for a transaction that nobody could end.
     """
     if not isinstance(records, (bytes, bytearray, memoryview)):
         raise InvalidRecordError("A produce request must bring a record batch for each partition.")
@@ -48,6 +53,8 @@ def check_partition_records(records: Buffer | Region | None, api_version: int) -
         if _first_batch_size(records, size) is not None:
             raise InvalidRecordError("A partition takes exactly one batch of a produce request.")
         records = records[:size]
+    if records[_ATTRIBUTES_POSITION] & _TRANSACTIONAL_BIT:
+        _check_transaction(transactional_id)
     if (
         api_version < _ZSTD_SINCE_VERSION
         and records[_ATTRIBUTES_POSITION] & _COMPRESSION_MASK == Compression.ZSTD
@@ -66,3 +73,15 @@ def _first_batch_size(records: Buffer, position: int) -> int | None:
         raise CorruptRecordError(f"A batch cannot have a length of {batch_length}.")
     size = LOG_OVERHEAD + batch_length
     return size if size <= len(records) - position else None
+
+
+def _check_transaction(transactional_id: str | None) -> None:
+    """A transaction that is open without a coordinator who could end it blocks readers for ever."""
+    if transactional_id is None:
+        raise KafkaError(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            "A batch is part of a transaction, and its request names no transactional id.",
+        )
+    raise KafkaError(
+        ErrorCode.INVALID_TXN_STATE, "There is no transaction coordinator in this release."
+    )

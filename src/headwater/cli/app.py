@@ -51,6 +51,9 @@ SUBCOMMANDS: Final = {
     "delete-records": Subcommand(
         "headwater.cli.delete_records", "Delete the records before an offset."
     ),
+    "metrics": Subcommand("headwater.cli.metrics", "Show what brokers count."),
+    "doctor": Subcommand("headwater.cli.doctor", "Say what is wrong with a broker or a cluster."),
+    "perf": Subcommand("headwater.cli.perf", "Measure any Kafka-compatible cluster."),
     "log": Subcommand("headwater.cli.log", "Look into a broker's log files and verify them."),
 }
 

@@ -7,6 +7,7 @@ takes lists.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import typer
@@ -36,7 +37,7 @@ def choose_entity(
     entity_type: str | None,
     entity_name: str | None,
     is_default: bool,
-    shorthands: dict[str, str | None],
+    shorthands: Mapping[str, str | None],
     broker_defaults: bool,
 ) -> Entity:
     """What the options of either style name; exactly one thing must be named."""

@@ -22,6 +22,7 @@ from headwater.client.errors import (
     BrokerUnreachableError,
     DeadlineError,
     NoBrokerError,
+    UnknownBrokerError,
     refusal,
 )
 from headwater.client.retry import Deadline, RetryPolicy, may_retry
@@ -225,7 +226,7 @@ class ClusterConnection:
             return await self._any_channel()
         node = self.metadata.brokers.get(broker_id)
         if node is None:
-            raise BrokerUnreachableError(f"Broker {broker_id} is not in the cluster at the moment.")
+            raise UnknownBrokerError(f"There is no broker {broker_id} in the cluster.")
         try:
             return await self._open(node.address)
         except PeerUnavailableError as error:

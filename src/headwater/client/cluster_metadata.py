@@ -111,7 +111,8 @@ class ClusterMetadata:
 
     def leader_of(self, topic: str, partition: int) -> int:
         """The leader's id, or `NO_LEADER`; raises `UnknownTopicError` for what does not exist."""
-        return self.existing_topic(topic).partition(partition).leader_id
+        leader_id = self.existing_topic(topic).partition(partition).leader_id
+        return leader_id if leader_id in self.brokers else NO_LEADER
 
     def _learn_topic(self, topic: MetadataResponseTopic) -> None:
         name = topic.name

@@ -30,6 +30,12 @@ class NoBrokerError(ClientError):
     code = ErrorCode.BROKER_NOT_AVAILABLE
 
 
+class UnknownBrokerError(ClientError):
+    """The cluster has no broker of that number, at least at the moment."""
+
+    code = ErrorCode.BROKER_NOT_AVAILABLE
+
+
 class DeadlineError(ClientError):
     """The time that the caller gave is used up."""
 

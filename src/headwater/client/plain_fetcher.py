@@ -27,7 +27,7 @@ from headwater.client.admin.offsets import OffsetOperations, OffsetTime
 from headwater.client.admin.outcomes import require_all
 from headwater.client.cluster_connection import ClusterConnection
 from headwater.client.cluster_metadata import NO_LEADER
-from headwater.client.errors import NoBrokerError, UnknownTopicError
+from headwater.client.errors import NoBrokerError, UnknownBrokerError, UnknownTopicError
 from headwater.client.fetch_requests import BrokerFetch, FetchAnswer, FetchLimits
 from headwater.client.fetched_partition import FetchedPartition
 from headwater.client.isolation import IsolationLevel
@@ -145,7 +145,7 @@ class PlainFetcher:
         metadata = self._connection.metadata
         topic = metadata.topic(topic_partition.topic)
         if topic is not None:
-            leader_id = topic.partition(topic_partition.partition).leader_id
+            leader_id = metadata.leader_of(*topic_partition)
             if leader_id != NO_LEADER:
                 return leader_id
 
@@ -209,7 +209,7 @@ class PlainFetcher:
 
     async def _recover(self, error: KafkaError) -> None:
         """Look around and pause after an error that may pass; raise it if it lasts."""
-        lost = isinstance(error, NoBrokerError)
+        lost = isinstance(error, NoBrokerError | UnknownBrokerError)
         if not lost and not may_retry(error, unknown_topic_is_final=False):
             raise error
         now_s = self._loop.time()

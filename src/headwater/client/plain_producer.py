@@ -21,7 +21,12 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.cluster_connection import ClusterConnection
 from headwater.client.cluster_metadata import NO_LEADER
-from headwater.client.errors import DeliveryError, NoBrokerError, RefusedError
+from headwater.client.errors import (
+    DeliveryError,
+    NoBrokerError,
+    RefusedError,
+    UnknownBrokerError,
+)
 from headwater.client.produce_requests import ACKS_ALL, NO_OFFSET, ProduceRequests
 from headwater.client.record_batches import RecordBatch, RecordBatches
 from headwater.client.retry import may_retry
@@ -233,10 +238,9 @@ class PlainProducer:
             return
         policy, generator = self._connection.policy, self._connection.generator
         retry_s = self._loop.time() + policy.pause_s(batch.attempt_count, generator)
-        # A topic that the cluster knew a moment ago may be back after its leader's restart.
-        may_pass = isinstance(error, NoBrokerError) or may_retry(
-            error, unknown_topic_is_final=False
-        )
+        # What the cluster had a moment ago may be back after a restart.
+        is_away = isinstance(error, NoBrokerError | UnknownBrokerError)
+        may_pass = is_away or may_retry(error, unknown_topic_is_final=False)
         if may_pass and retry_s < batch.opened_s + self._delivery_timeout_s:
             self._stale_topics.add(batch.topic_partition.topic)
             self._batches.send_again(batch, retry_s)

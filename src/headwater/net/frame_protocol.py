@@ -24,12 +24,13 @@ from struct import Struct
 from typing import cast
 from weakref import WeakKeyDictionary
 
-from headwater.net.frame_memory import KEPT_SIZE_MIN, FrameMemory
+from headwater.net.frame_memory import KEPT_SIZE_MIN, SMALL_SCRATCH_SIZE, FrameMemory
 
 LENGTH = Struct(">i")
 LENGTH_SIZE = LENGTH.size
 _unpack_length = LENGTH.unpack_from
-STAGE_SIZE = 32 * 1024
+STAGE_SIZE = SMALL_SCRATCH_SIZE - LENGTH_SIZE
+"""How much of a frame has to come before memory for all of it is taken."""
 DIRECT_SIZE_MIN = 256 * 1024
 """A frame from here on lets the next one be expected to be as large."""
 

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from headwater.base.errors import KafkaError
+from headwater.base.errors import ErrorCode, KafkaError
 from headwater.replication.partition import Partition, PartitionRead
 from headwater.replication.partitions import Partitions
 from headwater.storage.leader_epochs import EpochEndOffset
@@ -128,7 +128,11 @@ def find_divergence(partition: Partition, target: FetchTarget) -> EpochEndOffset
         return None
     end = partition.end_offset_for(target.last_fetched_epoch)
     if end.epoch < 0:
-        return None
+        raise KafkaError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"Nothing is known here of leader epoch {target.last_fetched_epoch} of "
+            f"{partition.topic_partition}.",
+        )
     if end.epoch < target.last_fetched_epoch or end.end_offset < target.fetch_offset:
         return end
     return None

@@ -26,7 +26,9 @@ from headwater.cluster.image import PartitionImage
 from headwater.replication.append_turns import AppendTurn, AppendTurns
 from headwater.replication.fsync_rounds import FsyncRounds
 from headwater.replication.partition_rules import ACKS_ALL, AcksAllFlush, PartitionRules
+from headwater.replication.write_failures import WriteFailures
 from headwater.storage.directories.maintenance import must_flush
+from headwater.storage.errors import LogStorageError
 from headwater.storage.flush import RunInThread
 from headwater.storage.leader_append import (
     INSPECTED_INLINE_BYTES_MAX,
@@ -41,6 +43,9 @@ from headwater.storage.producer_entry import AppendOrigin
 from headwater.storage.retention import delete_records_before
 from headwater.storage.transaction_index import AbortedTransaction
 from headwater.wire.records import Buffer
+
+#: A request that names no leader epoch.
+NO_LEADER_EPOCH = -1
 
 
 class PartitionEvents(Protocol):
@@ -77,6 +82,7 @@ class Partition:
         node_id: int,
         rules: PartitionRules,
         events: PartitionEvents,
+        write_failures: WriteFailures,
         run_in_thread: RunInThread,
     ) -> None:
         self.topic_partition = topic_partition
@@ -90,6 +96,7 @@ class Partition:
         self.is_leader = False
         self._node_id = node_id
         self._events = events
+        self._write_failures = write_failures
         self._run_in_thread = run_in_thread
         self._turns = AppendTurns()
         self._fsyncs = FsyncRounds(log, run_in_thread, lambda: events.on_durable(self))
@@ -150,9 +157,9 @@ class Partition:
 
     # -- leadership ------------------------------------------------------------------------------
 
-    def check_leader(self, current_leader_epoch: int = -1) -> None:
+    def check_leader(self, current_leader_epoch: int = NO_LEADER_EPOCH) -> None:
         """Raise unless this broker leads the partition in the epoch that the client knows."""
-        if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
+        if current_leader_epoch not in (NO_LEADER_EPOCH, self.leader_epoch):
             if current_leader_epoch < self.leader_epoch:
                 raise KafkaError(
                     ErrorCode.FENCED_LEADER_EPOCH,
@@ -189,9 +196,15 @@ class Partition:
                 f"{self.topic_partition} has {len(self.isr)} in-sync replicas, "
                 f"and {self.min_insync_replicas} are needed.",
             )
-        result = self.log.append_as_leader(
-            batches, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin
-        )
+        try:
+            result = self.log.append_as_leader(
+                batches, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin
+            )
+        except LogStorageError as error:
+            self._write_failures.failed(self.log, error)
+            raise
+        if self._write_failures.directories:
+            self._write_failures.succeeded(self.log)
         if not result.is_duplicate:
             self.bytes_in += len(batches[0] if isinstance(batches, PreparedBatches) else batches)
             self.messages_in += result.last_offset - result.base_offset + 1

@@ -23,6 +23,7 @@ from headwater.cluster.image import ClusterImage, PartitionImage, TopicImage
 from headwater.cluster.image_change import ImageChange
 from headwater.replication.partition import Partition, PartitionEvents
 from headwater.replication.partition_rules import PartitionRules
+from headwater.replication.write_failures import WriteFailures
 from headwater.storage.directories.log_creation import LogCreation, set_aside
 from headwater.storage.directories.log_directories import LogDirectories, NoLogDirectoryError
 from headwater.storage.errors import InconsistentTopicIdError, LogStorageError
@@ -70,6 +71,7 @@ class Partitions:
         self._names: dict[uuid.UUID, str] = {}
         self._failed: dict[TopicPartition, KafkaError] = {}
         self._elsewhere: set[TopicPartition] = set()
+        self._write_failures = WriteFailures()
         self.gone = TrafficTotals()
         directories.moves.on_moved = self._replace_log
 
@@ -190,6 +192,7 @@ class Partitions:
                         node_id=self._node_id,
                         rules=rules,
                         events=self._events,
+                        write_failures=self._write_failures,
                         run_in_thread=self._run_in_thread,
                     )
 

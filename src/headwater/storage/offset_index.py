@@ -66,6 +66,11 @@ class OffsetIndex(IndexFile[OffsetPosition]):
         guess = relative * self.entry_count // max(self.last_entry.offset - self.base_offset, 1)
         return self._floor(relative, 0, guess)
 
+    def position_before(self, position: int) -> int:
+        """The last indexed position that is not beyond this one, or the segment's start."""
+        number = self._number_behind(position + 1) - 1
+        return self._entry_or_start(number).position
+
     def offset_behind(self, position: int) -> int | None:
         """The first entry's offset at or behind `position`: all in front of it is smaller."""
         number = self._number_behind(position)

@@ -22,9 +22,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from headwater.base.ids import TopicPartition
-from headwater.storage.errors import LogStorageError, OffsetOutOfRangeError
+from headwater.storage.errors import LogStorageError, OffsetOutOfRangeError, OutOfOrderSequenceError
 from headwater.storage.files import FileSystem
 from headwater.storage.flush import Durability, FlushPlan
+from headwater.storage.forgotten_batches import recall_batches
 from headwater.storage.handles import HandleCache
 from headwater.storage.leader_append import PreparedBatches, assign_offsets, prepare_batches
 from headwater.storage.leader_epochs import LeaderEpochs
@@ -196,11 +197,11 @@ class PartitionLog:
         """What an append does to the producer states; None if no batch has a producer."""
         if all(header.producer_id < 0 for header in headers):
             return None
-        batches = []
-        position = 0
-        for header in headers:
-            batches.append(AppendedBatch.read(header, data, position))
-            position += header.size_bytes
+        batches = AppendedBatch.read_all(headers, data)
+        try:
+            return self.producer_states.prepare(batches, origin=origin)
+        except OutOfOrderSequenceError:
+            recall_batches(self, headers[0])  # A client's append has one batch.
         return self.producer_states.prepare(batches, origin=origin)
 
     def _write_to(self, segment: LogSegment, data: Buffer, headers: Sequence[BatchHeader]) -> None:

@@ -15,6 +15,7 @@ The rules of what may follow are Kafka's, and depend on where a batch comes from
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
@@ -72,6 +73,16 @@ class AppendedBatch(NamedTuple):
         if header.is_control and header.has_producer_id and header.record_count > 0:
             return cls(header, decode_control_record(decode_batch(buffer, position)[0]))
         return cls(header)
+
+    @classmethod
+    def read_all(cls, headers: Iterable[BatchHeader], buffer: Buffer) -> list[AppendedBatch]:
+        """The same for batches that stand one behind the other."""
+        batches = []
+        position = 0
+        for header in headers:
+            batches.append(cls.read(header, buffer, position))
+            position += header.size_bytes
+        return batches
 
 
 class BatchMetadata(NamedTuple):

@@ -9,7 +9,8 @@
 
 A snapshot `00000000000000000042.snapshot` is the state after offset 41. It saves the replay of all
 segments before it, and nothing more: one that is missing or damaged costs time, not data. Of the
-five batches that an entry remembers only the last is kept, as in Kafka.
+five batches that an entry remembers only the last is kept, as in Kafka; `forgotten_batches` finds
+the others in the log when they are asked for.
 
 A snapshot at a clean shutdown appears whole or not at all; one taken on the way may be damaged by a
 crash, which its checksum tells. One that truncation removes must not come back after a crash: by

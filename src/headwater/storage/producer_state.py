@@ -81,6 +81,10 @@ class ProducerStates:
         self.end_offset = 0
         #: Where the newest snapshot stands; there is no point in another one at the same offset.
         self.snapshot_offset = 0
+        #: Up to here the state is that of a snapshot, which has one batch of each producer.
+        self.loaded_offset = 0
+        #: The producers whose earlier batches were looked for since: see `forgotten_batches`.
+        self.recalled: frozenset[int] = frozenset()
         self._entries: dict[int, ProducerEntry] = {}
         self._transactions = OpenTransactions()
 
@@ -253,6 +257,14 @@ class ProducerStates:
         )
         self.end_offset = offset
         self.snapshot_offset = offset
+        self.loaded_offset = offset
+        self.recalled = frozenset()
+
+    def recall(self, producer_id: int, batches: tuple[BatchMetadata, ...]) -> None:
+        """Give a producer back what the snapshot left out: batches in front of those it has."""
+        entry = self._entries[producer_id]
+        self._entries[producer_id] = entry._replace(batches=batches + entry.batches)
+        self.recalled |= {producer_id}
 
     def truncate_and_reload(
         self,

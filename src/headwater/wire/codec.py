@@ -2,9 +2,9 @@
 
 `decode` is safe to give bytes from anywhere. Whatever is wrong with them, it raises
 `MalformedMessageError` and nothing else, and what it allocates is in proportion to the bytes: no
-array is longer than the bytes that are left, and all arrays of a message have at most a million
-elements together. Tagged fields that the schema does not know are skipped, and error codes are
-plain numbers, known or not. Bytes after the message are the caller's business.
+array is longer than the bytes that are left, and all arrays of a message together have no more
+elements than `reader_source` allows. Tagged fields that the schema does not know are skipped, and
+error codes are plain numbers, known or not. Bytes after the message are the caller's business.
 
 A field that a version does not have is at its default after decoding, and is ignored in encoding.
 """

@@ -28,8 +28,11 @@ from headwater.wire.source_text import (
 )
 
 # How many array elements, of all its arrays together, a message may have. A struct that takes two
-# bytes in a message takes a hundred in memory, so the size of a message alone is no good limit.
-ELEMENTS_MAX: Final = 1_000_000
+# bytes in a message takes a hundred in memory, so the size of a message alone is no good limit. A
+# request comes from anybody and is read by a broker that has others to serve; a response comes from
+# a broker, and the metadata of a large cluster has millions.
+REQUEST_ELEMENTS_MAX: Final = 100_000
+RESPONSE_ELEMENTS_MAX: Final = 10_000_000
 
 VARINT_SIZE_MAX: Final = 5
 
@@ -108,7 +111,9 @@ class _ReaderSource(SourceText):
                 # Most operations on bytes are faster by more than what the copy takes.
                 self.line("if type(b) is memoryview: b = b.tobytes()")
                 self.line("elif type(b) is not bytes: b = bytes(b)")
-            self.line(f"end = len(b); left = {ELEMENTS_MAX}")
+            is_request = message_class.__name__.endswith("Request")
+            elements_max = REQUEST_ELEMENTS_MAX if is_request else RESPONSE_ELEMENTS_MAX
+            self.line(f"end = len(b); left = {elements_max}")
             self._struct(message_class, "o", "")
             self._flush()
             self.line("return o, p")

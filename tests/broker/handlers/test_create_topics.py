@@ -169,6 +169,16 @@ def test_each_topic_has_its_own_outcome_and_repeated_names_have_one(tmp_path: Pa
     run_with_broker(tmp_path, scenario)
 
 
+def test_more_topics_than_one_request_may_create_are_all_refused(tmp_path: Path) -> None:
+    async def scenario(broker: HandlerBroker) -> None:
+        results = await create(broker, *(topic(f"t{number}") for number in range(10_001)))
+        codes = {result.error_code for result in results.values()}
+        assert codes == {ErrorCode.POLICY_VIOLATION}
+        assert not broker.context.image.topics
+
+    run_with_broker(tmp_path, scenario)
+
+
 def test_a_client_whose_time_is_over_finds_the_topic_later(tmp_path: Path) -> None:
     async def scenario(broker: HandlerBroker) -> None:
         may_go_on = asyncio.Event()

@@ -112,3 +112,15 @@ def test_a_broker_that_does_not_delete(tmp_path: Path, version: int) -> None:
         assert set(broker.context.image.topics) == {"a"}
 
     run_with_broker(tmp_path, scenario, {"delete.topic.enable": "false"})
+
+
+@pytest.mark.parametrize("version", [5, 6])
+def test_more_topics_than_one_request_may_change_are_all_kept(tmp_path: Path, version: int) -> None:
+    async def scenario(broker: HandlerBroker) -> None:
+        await broker.create_topic("0")
+        codes = await delete_names(broker, *map(str, range(10_001)), version=version)
+        assert len(codes) == 10_001
+        assert set(codes.values()) == {ErrorCode.POLICY_VIOLATION}
+        assert set(broker.context.image.topics) == {"0"}
+
+    run_with_broker(tmp_path, scenario)

@@ -70,6 +70,7 @@ def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
             ("orders", 9, 0, -1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
             ("unknown", 0, 0, -1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
             ("orders", 0, 0, epoch + 1, ErrorCode.UNKNOWN_LEADER_EPOCH),
+            ("orders", 0, 0, -2, ErrorCode.FENCED_LEADER_EPOCH),
             ("orders", 0, 0, epoch, ErrorCode.NONE),
         ]
         for topic, partition, offset, leader_epoch, code in cases:
@@ -79,6 +80,18 @@ def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
             assert data.error_code == code
             if code:
                 assert data.high_watermark == -1
+
+    run_broker_scenario(tmp_path, scenario)
+
+
+def test_an_epoch_that_was_never_heard_of_cannot_be_placed(tmp_path: Path) -> None:
+    async def scenario(broker: RunningBroker) -> None:
+        await broker.create_topic("orders")
+        await broker.produce("orders", [b"a", b"b"])
+        request = fetch_request({("orders", 0): 1})
+        request.topics[0].partitions[0].last_fetched_epoch = 5
+        data = (await broker.fetch(request)).responses[0].partitions[0]
+        assert data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
     run_broker_scenario(tmp_path, scenario)
 

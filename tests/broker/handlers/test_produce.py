@@ -1,6 +1,8 @@
 """What becomes of a produce request."""
 
 import asyncio
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from headwater.base.clocks import SystemClock
 from headwater.base.errors import ErrorCode
 from headwater.net.peer_channel import PeerUnavailableError
+from headwater.storage.segment import LogSegment
 from headwater.wire.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -110,6 +113,14 @@ def test_what_is_refused_says_why_and_stores_nothing(tmp_path: Path) -> None:
             base_offset=0,
         )
         late = batch_of([b"x"], broker.now_ms + 7_200_000)
+        loose = batch_of(
+            [b"x"],
+            broker.now_ms,
+            producer_id=1,
+            producer_epoch=0,
+            base_sequence=0,
+            transactional=True,
+        )
         cases: list[tuple[str, bytes | None, int, int, ErrorCode]] = [
             ("unknown", good, 1, 12, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
             ("orders", good, 2, 12, ErrorCode.INVALID_REQUIRED_ACKS),
@@ -125,6 +136,7 @@ def test_what_is_refused_says_why_and_stores_nothing(tmp_path: Path) -> None:
             ("orders", batch_of([b"x" * 2000], 0), 1, 12, ErrorCode.MESSAGE_TOO_LARGE),
             ("orders", late, 1, 12, ErrorCode.INVALID_TIMESTAMP),
             ("compacted", keyless, 1, 12, ErrorCode.INVALID_RECORD),
+            ("orders", loose, 1, 12, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
         ]
         for topic, batch, acks, version, code in cases:
             request = produce_request(topic, batch or b"", acks=acks)
@@ -262,3 +274,28 @@ def test_a_large_batch_that_is_refused_lets_the_next_one_pass(tmp_path: Path) ->
         assert await broker.values("orders") == [b"x"]
 
     run_broker_scenario(tmp_path, scenario)
+
+
+def test_a_disk_that_refuses_appends_is_one_line_in_the_log_however_many_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(broker: RunningBroker) -> None:
+        await broker.create_topic("orders", partitions=2)
+
+        def refuse(*_arguments: object, **_named: object) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        with monkeypatch.context() as patch:
+            patch.setattr(LogSegment, "append", refuse)
+            for partition in (0, 1, 0):
+                answer = await broker.produce("orders", [b"x"], partition=partition)
+                assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        for partition in (0, 1):
+            assert (await broker.produce("orders", [b"x"], partition=partition)).error_code == 0
+        assert await broker.values("orders") == [b"x"]
+
+    run_broker_scenario(tmp_path, scenario)
+    lines = [each.getMessage() for each in caplog.records if str(tmp_path) in each.getMessage()]
+    assert len(lines) == 2
+    assert "No space left" in lines[0]
+    assert "again" in lines[1]

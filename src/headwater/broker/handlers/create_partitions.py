@@ -12,6 +12,7 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.api_handler import ApiHandler
 from headwater.broker.change_limits import check_change_count, within
 from headwater.broker.context import RequestContext
+from headwater.broker.fair_turns import in_turns
 from headwater.cluster.new_topic import NewPartitions
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.create_partitions import (
@@ -25,10 +26,10 @@ from headwater.wire.messages.create_partitions import (
 async def handle(
     request: CreatePartitionsRequest, context: RequestContext
 ) -> CreatePartitionsResponse:
-    wanted = [_new_partitions(topic) for topic in request.topics]
     outcomes: dict[str, KafkaError | None]
     try:
-        check_change_count(len(wanted))
+        check_change_count(len(request.topics))
+        wanted = [_new_partitions(topic) for topic in request.topics]
         outcomes = await within(
             request.timeout_ms,
             context.broker.controller.create_partitions(
@@ -36,9 +37,9 @@ async def handle(
             ),
         )
     except KafkaError as error:
-        outcomes = {topic.topic: error for topic in wanted}
+        outcomes = {topic.name: error for topic in request.topics}
     return CreatePartitionsResponse(
-        results=[_result(name, error, context) for name, error in outcomes.items()]
+        results=[_result(name, error, context) async for name, error in in_turns(outcomes.items())]
     )
 
 

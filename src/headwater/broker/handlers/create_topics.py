@@ -14,7 +14,7 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.api_handler import ApiHandler
 from headwater.broker.change_limits import check_change_count, within
 from headwater.broker.context import RequestContext
-from headwater.broker.fair_turns import in_turns
+from headwater.broker.fair_turns import DESCRIPTIONS_PER_TURN, in_turns
 from headwater.broker.settings.config_entries import topic_entries
 from headwater.cluster.new_topic import CreatedTopic, ManualAssignment, NewTopic
 from headwater.wire.api_keys import ApiKey
@@ -31,18 +31,19 @@ _SETTINGS_SINCE = 5
 
 async def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
     outcomes: dict[str, CreatedTopic | KafkaError]
-    wanted = [_new_topic(topic) for topic in request.topics]
     try:
-        check_change_count(len(wanted))
+        check_change_count(len(request.topics))
+        wanted = [_new_topic(topic) for topic in request.topics]
         outcomes = await within(
             request.timeout_ms,
             context.broker.controller.create_topics(wanted, validate_only=request.validate_only),
         )
     except KafkaError as error:
-        outcomes = {topic.name: error for topic in wanted}
+        outcomes = {topic.name: error for topic in request.topics}
     return CreateTopicsResponse(
         topics=[
-            _result(name, outcome, context) async for name, outcome in in_turns(outcomes.items())
+            _result(name, outcome, context)
+            async for name, outcome in in_turns(outcomes.items(), DESCRIPTIONS_PER_TURN)
         ]
     )
 

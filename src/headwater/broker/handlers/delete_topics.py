@@ -18,6 +18,7 @@ from headwater.base.ids import ZERO_TOPIC_ID
 from headwater.broker.api_handler import ApiHandler
 from headwater.broker.change_limits import check_change_count, within
 from headwater.broker.context import RequestContext
+from headwater.broker.fair_turns import in_turns
 from headwater.cluster.image import ClusterImage, TopicImage
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.delete_topics import (
@@ -36,11 +37,14 @@ async def handle(request: DeleteTopicsRequest, context: RequestContext) -> Delet
         wanted = [DeleteTopicState(name=name) for name in request.topic_names]
     else:
         wanted = request.topics
+    try:
+        check_change_count(len(wanted))
+    except KafkaError as error:
+        return DeleteTopicsResponse(responses=await _refuse_all(wanted, error, context))
     # What they are called is looked up now: afterwards the names and ids are gone.
     results, targets = _sort_out(wanted, context.broker.image)
     outcomes: dict[str | uuid.UUID, KafkaError | None]
     try:
-        check_change_count(len(targets))
         outcomes = await within(
             request.timeout_ms, context.broker.controller.delete_topics(targets)
         )
@@ -54,6 +58,19 @@ async def handle(request: DeleteTopicsRequest, context: RequestContext) -> Delet
         if result.error_code:
             context.record_error(ErrorCode.from_wire(result.error_code))
     return DeleteTopicsResponse(responses=results)
+
+
+async def _refuse_all(
+    wanted: list[DeleteTopicState], error: KafkaError, context: RequestContext
+) -> list[DeletableTopicResult]:
+    context.record_error(error.code)
+    reason = str(error)
+    return [
+        DeletableTopicResult(
+            name=topic.name, topic_id=topic.topic_id, error_code=error.code, error_message=reason
+        )
+        async for topic in in_turns(wanted)
+    ]
 
 
 def _sort_out(

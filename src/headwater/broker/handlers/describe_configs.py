@@ -20,6 +20,7 @@ from headwater.broker.config_alteration import (
     topic_resource,
 )
 from headwater.broker.context import BrokerContext, RequestContext
+from headwater.broker.fair_turns import DESCRIPTIONS_PER_TURN, in_turns
 from headwater.broker.settings.config_entries import (
     ConfigEntry,
     ConfigSource,
@@ -42,8 +43,16 @@ from headwater.wire.messages.describe_configs import (
 async def handle(
     request: DescribeConfigsRequest, context: RequestContext
 ) -> DescribeConfigsResponse:
+    # Who names a resource twice is told once: the answer may be a thousand times the question.
+    resources = {
+        (each.resource_type, each.resource_name, tuple(each.configuration_keys or ())): each
+        for each in request.resources
+    }
     return DescribeConfigsResponse(
-        results=[_describe(resource, request, context) for resource in request.resources]
+        results=[
+            _describe(resource, request, context)
+            async for resource in in_turns(resources.values(), DESCRIPTIONS_PER_TURN)
+        ]
     )
 
 

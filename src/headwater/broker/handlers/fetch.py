@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
 _BY_ID_SINCE = 13
 _READ_COMMITTED = 1
+#: A connection with a fetch under way is not idle, so one that is dead would be noticed only then.
+_WAIT_MAX_MS = 300_000
 _LEADER_ERRORS = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
@@ -75,7 +77,7 @@ def handle(exchange: Exchange, header: RequestHeader, context: RequestContext) -
     fetch.limits = FetchLimits(
         max_bytes=min(request.max_bytes, context.broker.settings.integer("fetch.max.bytes")),
         min_bytes=request.min_bytes,
-        max_wait_ms=request.max_wait_ms,
+        max_wait_ms=min(request.max_wait_ms, _WAIT_MAX_MS),
         committed_only=request.isolation_level == _READ_COMMITTED,
     )
     fetch.start()
@@ -250,7 +252,8 @@ class _Fetch:
             partition_index=fetched.target.partition,
             error_code=error.code,
             high_watermark=-1,
-            aborted_transactions=None,
+            # As Kafka has it: null if there is such a partition, empty if not.
+            aborted_transactions=[] if fetched.partition is None else None,
             records=b"",
         )
         if error.code in _LEADER_ERRORS and fetched.partition is not None:

@@ -143,7 +143,9 @@ class _Produce:
             raise KafkaError(
                 ErrorCode.INVALID_REQUIRED_ACKS, f"acks must be 0, 1 or -1, and is {self._acks}."
             )
-        records = check_partition_records(data.records, self._header.api_version)
+        records = check_partition_records(
+            data.records, self._header.api_version, self._request.transactional_id
+        )
         if partition.must_prepare(records):
             turn = partition.take_turn()
             work = self._append_in_turn(partition, turn, records, answer, now_ms)

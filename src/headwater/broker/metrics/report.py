@@ -53,6 +53,11 @@ class MetricsReport:
                 "The running release.",
                 [(labels({"version": __version__, "node_id": self._broker.node_id}), 1)],
             ),
+            gauge(
+                "headwater_clock_seconds",
+                "The broker's wall clock when it was asked, in seconds since 1970.",
+                [("", self._broker.clock.wall_ms() / 1000)],
+            ),
             self._traffic(),
             load_metrics(self._load),
             replication_metrics(self._broker),

@@ -14,7 +14,7 @@ from headwater.base.ids import TopicPartition
 from headwater.client.admin.outcomes import Outcomes, settle
 from headwater.client.cluster_connection import ClusterConnection
 from headwater.client.cluster_metadata import NO_LEADER
-from headwater.client.errors import RefusedError, UnknownTopicError
+from headwater.client.errors import RefusedError, UnknownBrokerError, UnknownTopicError
 
 Value = TypeVar("Value")
 AskLeader = Callable[[int, list[TopicPartition]], Awaitable[Outcomes[TopicPartition, Value]]]
@@ -67,6 +67,10 @@ async def _ask(
 ) -> Outcomes[TopicPartition, Value]:
     try:
         return await ask_leader(leader_id, partitions)
+    except UnknownBrokerError as error:
+        # It has just left, so others will lead.
+        gone = RefusedError(ErrorCode.LEADER_NOT_AVAILABLE, str(error))
+        return dict.fromkeys(partitions, gone)
     except KafkaError as error:
         return dict.fromkeys(partitions, error)
 

@@ -1,0 +1,101 @@
+"""The whole of what `headwater doctor` does, in the order in which trouble is best understood."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+
+from headwater.base.errors import KafkaError
+from headwater.cli.cluster_check import (
+    check_bootstrap,
+    check_brokers,
+    check_controller,
+    check_durability,
+    check_log_directories,
+    check_replicas,
+)
+from headwater.cli.findings import Finding, Verdict, problem
+from headwater.cli.machine_check import check_data_directory, check_limits
+from headwater.cli.metrics_check import Reading, check_metrics, no_metrics
+from headwater.cli.metrics_page import MetricsPage
+from headwater.cli.metrics_source import MetricsAddress, NoMetricsError, fetch_page, find_addresses
+from headwater.client.admin import Admin
+from headwater.client.cluster_connection import ClusterConnection
+
+
+def examine_machine(data_dirs: Sequence[str]) -> Iterator[Finding]:
+    """This machine as a place for a broker."""
+    yield from check_limits()
+    for path in data_dirs:
+        yield from check_data_directory(path)
+
+
+async def examine_cluster(
+    servers: str, metrics: Sequence[MetricsAddress], timeout_s: float
+) -> AsyncIterator[Finding]:
+    """A cluster from where this runs; what cannot be asked is itself a finding."""
+    is_reached = False
+    async for finding in check_bootstrap(servers):
+        is_reached |= finding.verdict is Verdict.GOOD
+        yield finding
+    if not is_reached:
+        return
+    try:
+        async with ClusterConnection(servers, timeout_s=timeout_s) as connection:
+            async for finding in _examine(connection, servers, metrics):
+                yield finding
+    except KafkaError as error:
+        yield problem("cluster", f"The cluster stopped answering: {error}")
+
+
+async def _examine(
+    connection: ClusterConnection, servers: str, metrics: Sequence[MetricsAddress]
+) -> AsyncIterator[Finding]:
+    admin = Admin(connection)
+    is_reachable = True
+    async for finding in check_brokers(connection, servers):
+        is_reachable &= finding.verdict is Verdict.GOOD
+        yield finding
+    yield await check_controller(admin)
+    topics = await admin.list_topics()
+    for finding in check_replicas(topics):
+        yield finding
+    if not is_reachable:
+        return  # The rest must be asked of each broker, and not all can be.
+    brokers = sorted(connection.metadata.brokers)
+    async for finding in check_durability(admin, brokers, topics):
+        yield finding
+    for broker_id, directories in sorted((await admin.describe_log_dirs()).items()):
+        if isinstance(directories, KafkaError):
+            yield problem("disk", f"Broker {broker_id} does not tell its disks: {directories}")
+        else:
+            for finding in check_log_directories(broker_id, directories):
+                yield finding
+    async for finding in _examine_metrics(connection, metrics):
+        yield finding
+
+
+async def _examine_metrics(
+    connection: ClusterConnection, given: Sequence[MetricsAddress]
+) -> AsyncIterator[Finding]:
+    addresses: list[MetricsAddress] = list(given)
+    if not given:
+        try:
+            for broker_id, address in sorted((await find_addresses(connection)).items()):
+                if address is None:
+                    yield no_metrics(f"Broker {broker_id} serves none (metrics.listen).")
+                else:
+                    addresses.append(address)
+        except KafkaError as error:
+            yield no_metrics(str(error))
+    readings: list[Reading] = []
+    for address in addresses:
+        asked_s = time.time()
+        try:
+            page = MetricsPage(fetch_page(address))
+        except NoMetricsError as error:
+            yield no_metrics(str(error))
+            continue
+        readings.append(Reading(page, asked_s, time.time()))
+    for finding in check_metrics(readings, len(connection.metadata.brokers)):
+        yield finding
