@@ -22,17 +22,23 @@ from bench.broker.chart import draw
 from bench.broker.report import as_json, as_markdown, facts
 from bench.broker.results import Results
 from bench.broker.run import CLIENTS, Run
-from bench.broker.servers import SERVERS, Pair
+from bench.broker.servers import SERVERS, Pair, Server
 from bench.broker.sizes import FULL, QUICK, TINY
+from bench.broker.warm_up import warm_up
 
-MEASUREMENTS: dict[str, Callable[[Run], None]] = {
+#: What is measured from the start of the servers on, each time with fresh ones.
+FROM_START: dict[str, Callable[[Run], None]] = {
     "start": start.measure,
+    "partitions": growth.measure_partitions,
+}
+#: What is measured on servers that run and are warm.
+WHILE_RUNNING: dict[str, Callable[[Run, tuple[Server, Server]], None]] = {
     "throughput": throughput.measure,
     "requests": requests.measure,
     "latency": latency.measure,
     "connections": growth.measure_connections,
-    "partitions": growth.measure_partitions,
 }
+MEASUREMENTS = [*FROM_START, *WHILE_RUNNING]
 
 _DEFAULT_DIRECTORY = "build/bench-broker"
 #: A machine with more to do than this before the run starts gives figures that mean little.
@@ -58,9 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with tempfile.TemporaryDirectory(dir=directory, ignore_cleanup_errors=True) as parent:
             run = Run(Pair(Path(parent).absolute(), makers), sizes, results, tuple(options.client))
-            for name in options.only or MEASUREMENTS:
-                run.attempt(name, partial(MEASUREMENTS[name], run))
-                _write(output, results, about)
+            _measure_all(run, options.only or MEASUREMENTS, lambda: _write(output, results, about))
     except KeyboardInterrupt:
         results.is_interrupted = True
     finally:
@@ -69,6 +73,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(as_markdown(results, about))
     print(f"Written to {output}: broker.md, broker.json, broker.png", file=sys.stderr)
     return 1 if results.failures or results.is_interrupted else 0
+
+
+def _measure_all(run: Run, names: Sequence[str], save: Callable[[], None]) -> None:
+    """Everything that is named; what there is, is saved after each part."""
+    while_running = [name for name in WHILE_RUNNING if name in names]
+    if while_running:
+        with run.pair.started() as servers:
+            for server in servers:
+                run.say(f"{server.name} warms up")
+                warm_up(server, run.sizes.warm_up_s)
+            for name in while_running:
+                run.attempt(name, partial(WHILE_RUNNING[name], run, servers))
+                save()
+    for name in FROM_START:
+        if name in names:
+            run.attempt(name, partial(FROM_START[name], run))
+            save()
 
 
 def _write(output: Path, results: Results, about: dict[str, str]) -> None:

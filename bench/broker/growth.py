@@ -16,7 +16,7 @@ from bench.broker.run import Run, settle_disk, take_turns
 from bench.broker.servers import Server
 from bench.broker.sizes import MEGABYTE
 from bench.broker.start import start_to_first_ack_s
-from bench.broker.throughput import warm_up
+from bench.broker.warm_up import warm_up
 
 #: Apache Kafka refuses to create many more at once.
 _PARTITIONS_PER_TOPIC_MAX = 1_000
@@ -47,7 +47,7 @@ def _measure_partition_count(run: Run, curves: dict[str, Curve], partition_count
 def _live_with_partitions(run: Run, server: Server, partition_count: int) -> dict[str, float]:
     """One server's life: alone, since its end is measured too."""
     server.start()
-    warm_up(server, run.sizes.partition_load_s)
+    warm_up(server, run.sizes.warm_up_s / 2)
     topics = _topics(partition_count)
     figures = {}
     with server.connect() as client:
@@ -86,16 +86,12 @@ def _topics(partition_count: int) -> dict[str, int]:
     }
 
 
-def measure_connections(run: Run) -> None:
+def measure_connections(run: Run, servers: tuple[Server, Server]) -> None:
     curve = Curve("Produce one record of 1 KB per request", "requests/s", "connections")
     run.results.curves.append(curve)
-    with run.pair.started() as servers:
-        for server in servers:
-            run.say(f"{server.name} warms up")
-            warm_up(server, run.sizes.warm_up_s)
-        for count in run.sizes.connection_counts:
-            what = f"Growth: {count:,} connections"
-            run.attempt(what, partial(_measure_connection_count, run, servers, curve, count))
+    for count in run.sizes.connection_counts:
+        what = f"Growth: {count:,} connections"
+        run.attempt(what, partial(_measure_connection_count, run, servers, curve, count))
 
 
 def _measure_connection_count(

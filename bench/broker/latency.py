@@ -12,7 +12,6 @@ from bench.broker.librdkafka_client import finish_job, start_job
 from bench.broker.results import LATENCY, Row
 from bench.broker.run import Run, take_turns
 from bench.broker.servers import Server
-from bench.broker.throughput import warm_up
 from bench.rounds import Comparison, percentile
 from headwater.testing.apache_kafka.processes import kill_process
 
@@ -24,12 +23,8 @@ _LEFT_OUT_S = 1.0
 _topic_numbers = itertools.count(1)
 
 
-def measure(run: Run) -> None:
-    with run.pair.started() as servers:
-        for server in servers:
-            run.say(f"{server.name} warms up")
-            warm_up(server, run.sizes.warm_up_s)
-        run.attempt(f"Latency at {RATE_PER_S:,} records/s", lambda: _add_rows(run, servers))
+def measure(run: Run, servers: tuple[Server, Server]) -> None:
+    run.attempt(f"Latency at {RATE_PER_S:,} records/s", lambda: _add_rows(run, servers))
 
 
 def _add_rows(run: Run, servers: tuple[Server, Server]) -> None:

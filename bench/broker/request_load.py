@@ -26,6 +26,8 @@ from headwater.wire.records import Record, encode_batch
 
 _RECEIVE_BYTES = 1 << 18
 _ANSWER_TIMEOUT_S = 60.0
+#: What a producer gathers by default before it sends.
+_BATCH_BYTES = 16 * 1024
 #: From the end of an answer with one partition back to its error code: offsets and times, 3 x 8,
 #: three empty fields, the topic's tags, throttle time, tags.
 _ERROR_FROM_END = 2 + 24 + 3 + 1 + 4 + 1
@@ -54,6 +56,19 @@ def produce_frame(
             topic_data=[TopicProduceData(name=topic, partition_data=[data])],
         )
     )
+
+
+def records_per_batch(record_size_bytes: int) -> int:
+    """As many as a producer gathers by default."""
+    return max(1, _BATCH_BYTES // record_size_bytes)
+
+
+def frames_for_all(topic: str, partition_count: int, record_size_bytes: int) -> list[bytes]:
+    """A request for each partition, with a batch as large as a producer's."""
+    count = records_per_batch(record_size_bytes)
+    return [
+        produce_frame(topic, index, record_size_bytes, count) for index in range(partition_count)
+    ]
 
 
 class RequestLoad:

@@ -17,13 +17,14 @@ from bench.broker.request_load import RequestLoad, produce_frame
 from bench.broker.results import REQUESTS, Row, full_spread
 from bench.broker.run import Run, take_turns
 from bench.broker.servers import Server
-from bench.broker.throughput import warm_up
 from bench.rounds import Comparison
 
 SECTION = "One record per request"
 RECORD_SIZE_BYTES = 100
 IN_FLIGHT = 5
 CONNECTION_COUNTS = (1, 8)
+#: About what Java's producer brings into such requests.
+_JAVA_RATE_PER_S = 10_000
 #: No batching: a record goes out as soon as fewer than `IN_FLIGHT` requests are under way.
 _JAVA_PROPERTIES = {
     "acks": "1",
@@ -35,21 +36,17 @@ _JAVA_PROPERTIES = {
 _topic_numbers = itertools.count(1)
 
 
-def measure(run: Run) -> None:
-    with run.pair.started() as servers:
-        for server in servers:
-            run.say(f"{server.name} warms up")
-            warm_up(server, run.sizes.warm_up_s)
-        for count in CONNECTION_COUNTS:
-            plural = "" if count == 1 else "s"
-            what = f"{count} connection{plural}, {IN_FLIGHT} in flight each"
-            load = partial(_load, connection_count=count, seconds=run.sizes.request_s)
-            run.attempt(what, partial(_add_row, run, servers, what, load))
-        if "java" in run.clients:
-            what = f"Java, {IN_FLIGHT} in flight"
-            record_count = max(500, int(run.sizes.request_s * 10_000))
-            load = partial(_load_with_java, record_count=record_count)
-            run.attempt(what, partial(_add_row, run, servers, what, load))
+def measure(run: Run, servers: tuple[Server, Server]) -> None:
+    for count in CONNECTION_COUNTS:
+        plural = "" if count == 1 else "s"
+        what = f"{count} connection{plural}, {IN_FLIGHT} in flight each"
+        load = partial(_load, connection_count=count, seconds=run.sizes.request_s)
+        run.attempt(what, partial(_add_row, run, servers, what, load))
+    if "java" in run.clients:
+        what = f"Java, {IN_FLIGHT} in flight"
+        record_count = max(500, int(run.sizes.request_s * _JAVA_RATE_PER_S))
+        load = partial(_load_with_java, record_count=record_count)
+        run.attempt(what, partial(_add_row, run, servers, what, load))
 
 
 def _add_row(

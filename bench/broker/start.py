@@ -1,7 +1,7 @@
 """From nothing to the first acknowledged record, and the memory of a server that idles.
 
 The clock starts before the process is made. The one who waits for it is already there: a bare
-client that tries to connect every millisecond, sends one record to a topic that exists, and does so
+client that tries to connect every other millisecond, sends one record to a topic that exists, and does so
 again until it is acknowledged.
 """
 
@@ -25,7 +25,7 @@ from headwater.wire.api_keys import ApiKey
 START_SECTION = "Start"
 MEMORY_SECTION = "Idle memory"
 _TOPIC = "first"
-_POLL_S = 0.001
+_POLL_S = 0.002
 _TIMEOUT_S = 300.0
 _SETTLE_S = 2.0
 

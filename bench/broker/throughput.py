@@ -8,7 +8,7 @@ from functools import partial
 
 from bench.broker import java_clients, librdkafka_client
 from bench.broker.client_run import ClientRun, ServerRun, observe
-from bench.broker.request_load import RequestLoad, produce_frame
+from bench.broker.request_load import RequestLoad, frames_for_all, records_per_batch
 from bench.broker.results import CPU, THROUGHPUT, Row, full_spread
 from bench.broker.run import Run, settle_disk, take_turns
 from bench.broker.servers import Server
@@ -18,8 +18,6 @@ from bench.rounds import Comparison
 SECTION = "Throughput"
 CPU_SECTION = "Broker CPU"
 PARTITION_COUNT = 6
-#: What a producer gathers by default before it sends.
-_BATCH_BYTES = 16 * 1024
 #: The slower side's run takes at most so many times as long as a run should.
 _SLOWER_SIDE_FACTOR = 2.0
 _CLIENT_NAMES = {"java": "Java", "librdkafka": "librdkafka"}
@@ -33,37 +31,20 @@ _MODES = (
 _topic_numbers = itertools.count(1)
 
 
-def measure(run: Run) -> None:
-    with run.pair.started() as servers:
+def measure(run: Run, servers: tuple[Server, Server]) -> None:
+    for acks, durable, name in _MODES:
         for server in servers:
-            run.say(f"{server.name} warms up")
-            warm_up(server, run.sizes.warm_up_s)
-        for acks, durable, name in _MODES:
-            for server in servers:
-                server.set_durable(durable)
-            for client in run.clients:
-                for size_bytes in _sizes(run, client, acks):
-                    what = f"Produce {size_text(size_bytes)}, {name}, {_CLIENT_NAMES[client]}"
-                    work = partial(_produce_row, run, servers, client, acks, durable, size_bytes)
-                    run.attempt(what, partial(work, what))
-        for server in servers:
-            server.set_durable(False)
-        for size_bytes in RECORD_SIZES_BYTES:
-            _consume_rows(run, servers, size_bytes)
-
-
-def warm_up(server: Server, seconds: float) -> None:
-    """Some of everything, so that what compiles at run time is compiled and files are open."""
-    with server.topic("warm-up", PARTITION_COUNT) as topic:
-        for size_bytes in (100, 10_000):
-            frames = _fill_frames(topic, size_bytes)
-            with RequestLoad(server.port, frames, connection_count=4, in_flight=5) as load:
-                load.run(seconds * 0.4)
-        with server.connect() as client:
-            count = min(client.record_count(topic, PARTITION_COUNT), 100_000)
-        if seconds >= 1:
-            arguments = {"bootstrap": server.bootstrap, "topic": topic, "record_count": count}
-            librdkafka_client.run_job("consume", partition_count=PARTITION_COUNT, **arguments)
+            server.set_durable(durable)
+        for client in run.clients:
+            for size_bytes in _sizes(run, client, acks):
+                what = f"Produce {size_text(size_bytes)}, {name}, {_CLIENT_NAMES[client]}"
+                work = partial(_produce_row, run, servers, client, acks, durable, size_bytes)
+                run.attempt(what, partial(work, what))
+    for server in servers:
+        server.set_durable(False)
+    for size_bytes in RECORD_SIZES_BYTES:
+        what = f"Consume {size_text(size_bytes)}"
+        run.attempt(what, partial(_consume_rows, run, servers, size_bytes))
 
 
 def _sizes(run: Run, client: str, acks: str) -> tuple[int, ...]:
@@ -144,8 +125,8 @@ def _produce_with_librdkafka(
 def _consume_rows(run: Run, servers: tuple[Server, Server], size_bytes: int) -> None:
     """All clients read the same topics, which lie in the page cache."""
     topic = f"consume-{size_bytes}"
-    frames = _fill_frames(topic, size_bytes)
-    records_per_frame = max(1, _BATCH_BYTES // size_bytes)
+    frames = frames_for_all(topic, PARTITION_COUNT, size_bytes)
+    records_per_frame = records_per_batch(size_bytes)
     frame_count = max(1, run.sizes.consumed_bytes // (size_bytes * records_per_frame))
     for server in servers:
         with server.connect() as client:
@@ -217,9 +198,3 @@ def _add_rows(run: Run, what: str, measured: tuple[list[ServerRun], list[ServerR
     )
     run.results.rows.append(Row(SECTION, what, "MB/s", speeds, THROUGHPUT, cores))
     run.results.rows.append(Row(CPU_SECTION, what, "CPU s/GB", costs, CPU))
-
-
-def _fill_frames(topic: str, size_bytes: int) -> list[bytes]:
-    """A batch for each partition, as large as a producer's."""
-    count = max(1, _BATCH_BYTES // size_bytes)
-    return [produce_frame(topic, index, size_bytes, count) for index in range(PARTITION_COUNT)]

@@ -85,6 +85,9 @@ def test_it_refuses_and_goes_on(disk: SmallDisk, tmp_path: Path) -> None:
             disk.enlarge()
             answer = connection.produce("filled", numbered(count))
             assert (answer.error_code, answer.base_offset) == (0, count)
+        # Whoever looks after the broker is told twice, not with every request.
+        assert broker.output.read_text().count("No space left on device") == 1
+        assert broker.output.read_text().count("takes appends again") == 1
         broker.kill()
         broker.start()
         found = client.consume("filled", 0)

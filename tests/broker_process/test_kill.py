@@ -53,7 +53,7 @@ def end_in_turn(
             broker.restart()
 
 
-@pytest.mark.parametrize("seed", range(rounds(1, 5)))
+@pytest.mark.parametrize("seed", range(rounds(1, 3)))
 @pytest.mark.parametrize("end", ["killed", "stopped"])
 def test_an_idempotent_producers_records_are_there_exactly_once(
     end: str, seed: int, tmp_path: Path
@@ -62,7 +62,7 @@ def test_an_idempotent_producers_records_are_there_exactly_once(
         broker = stack.enter_context(BrokerProcess(tmp_path, settings=SETTINGS))
         with ExitStack() as load:
             producers = start_producers(load, broker, enable_idempotence=True)
-            end_in_turn(broker, producers, seed, rounds(3, 8), kill=end == "killed")
+            end_in_turn(broker, producers, seed, rounds(2, 5), kill=end == "killed")
         for producer in producers:
             assert producer.errors == []
             assert len(producer.acknowledged) == producer.sent_count
@@ -72,14 +72,14 @@ def test_an_idempotent_producers_records_are_there_exactly_once(
             assert [record.offset for record in found] == list(range(len(expected)))
 
 
-@pytest.mark.parametrize("seed", range(rounds(1, 5)))
+@pytest.mark.parametrize("seed", range(rounds(1, 3)))
 def test_every_acknowledged_record_is_where_it_was_acknowledged(seed: int, tmp_path: Path) -> None:
     """Without idempotence some records are there twice, but none is missing."""
     with ExitStack() as stack:
         broker = stack.enter_context(BrokerProcess(tmp_path, settings=SETTINGS))
         with ExitStack() as load:
             producers = start_producers(load, broker, enable_idempotence=False)
-            end_in_turn(broker, producers, 100 + seed, rounds(3, 8), kill=True)
+            end_in_turn(broker, producers, 100 + seed, rounds(2, 5), kill=True)
         broker.kill()
         broker.start()
         for producer in producers:

@@ -175,8 +175,6 @@ def test_a_senseless_command_line_exits_with_2(
 def test_the_lines_are_those_of_kafkas_own_tool(
     cluster: Cluster, topic: str, configs: Configs
 ) -> None:
-    if cluster.run_tool is None:
-        pytest.skip("this broker has no tool of its own to compare with")
     entity = ("--describe", "--entity-type", "topics", "--entity-name", topic)
     for more in ((), ("--all",)):
         theirs = cluster.run_tool("configs", *entity, *more)

@@ -158,7 +158,7 @@ def test_a_healthy_broker_is_well(tmp_path: Path, capsys: pytest.CaptureFixture[
     settings = {"metrics.listen": "127.0.0.1:0", "acks.all.flush": "auto"}
     with broker(tmp_path, settings=settings) as running:
         running.create_topic("orders", partitions=3)
-        address = running._serving().metrics_address
+        address = running.metrics_address
         assert address is not None
         arguments = ["-b", running.bootstrap, "--data-dir", str(tmp_path)]
         code = main(["doctor", *arguments, "--metrics-address", address])

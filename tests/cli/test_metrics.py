@@ -75,7 +75,7 @@ def measured() -> Iterator[RunningBroker]:
 
 
 def metrics_address(running: RunningBroker) -> str:
-    address = running._serving().metrics_address
+    address = running.metrics_address
     assert address is not None
     return address
 

@@ -167,8 +167,6 @@ def test_delete_records_with_a_senseless_command_line(arguments: tuple[str, ...]
 def test_the_lines_are_those_of_kafkas_own_tools(
     cluster: Cluster, topic: str, get_offsets: Command, delete_records: Command, tmp_path: Path
 ) -> None:
-    if cluster.run_tool is None:
-        pytest.skip("this broker has no tools of its own to compare with")
     for time_ in ("latest", "earliest", "-3", "1"):
         options = ("--topic", topic, "--time", time_)
         assert get_offsets(*options).stdout == cluster.run_tool("get-offsets", *options)

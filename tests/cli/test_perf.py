@@ -1,7 +1,6 @@
 import asyncio
 import json
 from collections.abc import Iterator
-from time import perf_counter
 
 import pytest
 
@@ -50,9 +49,7 @@ def test_a_pace_is_kept_though_the_program_falls_behind() -> None:
         pace = Pace(1000)
         due = [await pace.next() for _ in range(5)]
         await asyncio.sleep(0.02)  # Busy with something else.
-        before = perf_counter()
         due += [await pace.next() for _ in range(10)]
-        assert perf_counter() - before < 0.02
         return [each - due[0] for each in due]
 
     assert asyncio.run(run()) == pytest.approx([number / 1000 for number in range(15)])

@@ -248,8 +248,6 @@ def test_a_senseless_command_line_exits_with_2(arguments: tuple[str, ...]) -> No
 def test_kafkas_own_console_tools_agree(
     cluster: Cluster, produce: Command, consume: Command
 ) -> None:
-    if cluster.run_tool is None:
-        pytest.skip("this broker has no tools of its own to compare with")
     topic = new_topic(cluster)
     lines = "a:1,b:2\tk1\tv1\nc:3\tk2\tv2\n"
     produce(lines.encode(), topic, "--property=parse.key=true", "--property=parse.headers=true")

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from headwater.base.settings import SettingError
+from headwater.cli.app import main
 from headwater.cli.durability_promise import durability_promise
 from headwater.cli.serve import DEFAULT_LISTEN
 from headwater.cli.serve_settings import serve_settings
-from tests.support.serve_process import ServeProcess, run_serve, serving
+from headwater.testing import broker
+from tests.support.serve_process import run_serve, serving
 
 
 def settings_of(
@@ -96,35 +98,34 @@ def test_the_promise_in_words(
 
 
 def test_it_serves_until_sigterm_and_leaves_the_data_clean(tmp_path: Path) -> None:
-    with serving(tmp_path / "new" / "data") as broker:
-        host, _, port = broker.address.rpartition(":")
+    with serving(tmp_path / "new" / "data") as first:
+        host, _, port = first.address.rpartition(":")
         with socket.create_connection((host, int(port)), timeout=10):
             pass
-        assert "survives a power failure" in broker.output
-        assert str(tmp_path / "new" / "data") in broker.output
-        first_cluster_id, broker_id = broker.cluster_id, broker.broker_id
-        code, output, errors = broker.stop()
+        assert "survives a power failure" in first.output
+        assert str(tmp_path / "new" / "data") in first.output
+        code, output, errors = first.stop()
     assert (code, errors) == (0, "")
     assert output.splitlines()[-1] == "Headwater has stopped."
     assert (tmp_path / "new" / "data" / ".kafka_cleanshutdown").exists()
     with serving(tmp_path / "new" / "data", "--set", "acks.all.flush=off") as again:
-        assert (again.cluster_id, again.broker_id) == (first_cluster_id, broker_id)
+        assert (again.cluster_id, again.broker_id) == (first.cluster_id, first.broker_id)
         assert "a power failure may lose" in again.output
         code, _, errors = again.stop(signal.SIGINT)
     assert (code, errors) == (0, "")
 
 
-def test_what_keeps_it_from_starting_is_told_in_one_sentence(tmp_path: Path) -> None:
+def test_what_keeps_it_from_starting_is_told_in_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "file"
     file.write_text("")
-    with serving(tmp_path / "data", "--broker-id", "5") as broker:
-        assert broker.broker_id == 5
-        free = ["--listen", "127.0.0.1:0"]
-        other = ["--data-dir", str(tmp_path / "other")]
-        locked = ["--data-dir", str(tmp_path / "data")]
+    free = ["--listen", "127.0.0.1:0"]
+    other = ["--data-dir", str(tmp_path / "other")]
+    with broker(tmp_path / "data") as running:
         cases: list[tuple[list[str], str]] = [
-            (["--listen", broker.address, *other], "in use"),
-            ([*free, *locked], "in use by another"),
+            (["--listen", running.bootstrap, *other], "in use"),
+            ([*free, "--data-dir", str(tmp_path / "data")], "in use by another"),
             ([*free, "--data-dir", str(file / "below")], "cannot be used"),
             ([*free, *other, "--set", "num.partition=3"], "did you mean num.partitions"),
             ([*free, *other, "--set", "num.partitions=many"], "num.partitions"),
@@ -132,23 +133,23 @@ def test_what_keeps_it_from_starting_is_told_in_one_sentence(tmp_path: Path) -> 
             ([*free, *other, "--config", str(tmp_path / "absent")], "absent: No such file"),
             (["--listen", "127.0.0.1:port", *other], "port"),
         ]
-        running = [(ServeProcess(*arguments), words) for arguments, words in cases]
-        for process, words in running:
-            code, _, errors = process.wait()
-            assert code == 1, errors
+        for arguments, words in cases:
+            assert main(["serve", *arguments]) == 1
+            errors = capsys.readouterr().err
             assert errors.startswith("headwater: ") and words in errors, errors
             assert errors.count("\n") == 1 and "unexpected" not in errors, errors
             assert not errors.rstrip().endswith(".."), errors
+    belongs = ["--data-dir", str(tmp_path / "data"), "--broker-id", "6"]
+    assert main(["serve", *free, *belongs]) == 1
+    assert "belongs to broker 0" in capsys.readouterr().err
 
 
-def test_a_data_dir_of_another_broker_is_refused(tmp_path: Path) -> None:
-    with serving(tmp_path, "--broker-id", "5"):
-        pass
-    code, _, errors = run_serve(
-        "--listen", "127.0.0.1:0", "--data-dir", str(tmp_path), "--broker-id", "6"
-    )
-    assert code == 1
-    assert "belongs to broker 5" in errors and errors.count("\n") == 1
+def test_several_listeners_are_told(tmp_path: Path) -> None:
+    protocols = "listener.security.protocol.map=INSIDE:PLAINTEXT,PLAINTEXT:PLAINTEXT"
+    inside = ["--listen", "INSIDE://127.0.0.1:0", "--set", protocols]
+    with serving(tmp_path, *inside, "--broker-id", "7") as process:
+        assert process.broker_id == 7
+        assert "(PLAINTEXT)" in process.output and "(INSIDE)" in process.output
 
 
 def test_a_wrong_log_level_is_a_mistake_on_the_command_line(tmp_path: Path) -> None:
@@ -157,11 +158,20 @@ def test_a_wrong_log_level_is_a_mistake_on_the_command_line(tmp_path: Path) -> N
     assert "'loud' is none of" in errors
 
 
-def test_help_does_not_load_the_broker() -> None:
+@pytest.mark.parametrize(
+    ("name", "example"),
+    [
+        ("serve", "headwater serve --listen 0.0.0.0:9092"),
+        ("metrics", "headwater metrics --metrics-address"),
+        ("doctor", "headwater doctor --data-dir"),
+        ("perf", "Measure any Kafka-compatible cluster"),
+    ],
+)
+def test_help_teaches_and_loads_nothing_else(name: str, example: str) -> None:
     script = (
         "import sys\n"
         "from headwater.cli.app import main\n"
-        "code = main(['serve', '--help'])\n"
+        f"code = main([{name!r}, '--help'])\n"
         "heavy = {'uvloop', 'asyncio', 'headwater.broker', 'headwater.wire', 'headwater.net'}\n"
         "sys.exit(f'loaded {heavy & set(sys.modules)}' if heavy & set(sys.modules) else code)\n"
     )
@@ -169,4 +179,4 @@ def test_help_does_not_load_the_broker() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60
     )
     assert (finished.returncode, finished.stderr) == (0, "")
-    assert "headwater serve --listen 0.0.0.0:9092" in finished.stdout
+    assert example in finished.stdout

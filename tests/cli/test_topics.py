@@ -201,8 +201,6 @@ def test_the_environment_may_name_the_cluster(
 @pytest.mark.kafka
 @pytest.mark.full
 def test_the_lines_are_those_of_kafkas_own_tool(cluster: Cluster, topics: Topics) -> None:
-    if cluster.run_tool is None:
-        pytest.skip("this broker has no tool of its own to compare with")
     name = cluster.new_name()
     topics("create", name, "-p", 2, "--config", "retention.ms=5")
     theirs = cluster.run_tool("topics", "--describe", "--topic", name).splitlines()

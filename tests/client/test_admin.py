@@ -24,7 +24,8 @@ from headwater.client.errors import UnknownTopicError
 from headwater.client.plain_producer import PlainProducer
 from headwater.net.peer_channel import UnsupportedVersionError
 from headwater.wire.api_keys import ApiKey
-from tests.support.clusters import APACHE, Cluster
+from tests.support.clusters import Cluster
+from tests.support.kafka import require_confluent_kafka
 
 #: Not so old that it would be deleted for its age.
 BASE_MS = int(time.time() * 1000) - 60_000
@@ -305,6 +306,8 @@ def test_log_directories_and_moving_between_them(cluster: Cluster) -> None:
 
 
 def test_producers_where_the_broker_can_tell(cluster: Cluster) -> None:
+    confluent = require_confluent_kafka()
+
     async def scenario(admin: Admin) -> None:
         name = await create(admin, NewTopic(cluster.new_name(), 1, 1))
         key = TopicPartition(name, 0)
@@ -313,10 +316,13 @@ def test_producers_where_the_broker_can_tell(cluster: Cluster) -> None:
             assert isinstance(refused, UnsupportedVersionError)
             return
         assert require_all(await admin.describe_producers([key])) == {key: []}
-        if cluster.kind == APACHE:
-            assert cluster.run_tool is not None
-            cluster.run_tool("console-producer", "--topic", name, input="1\n2\n3\n")
-            [producers] = require_all(await admin.describe_producers([key])).values()
-            assert [producer.last_sequence for producer in producers] == [2]
+        theirs = confluent.Producer(
+            {"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True}
+        )
+        for number in range(3):
+            theirs.produce(name, b"%d" % number)
+        assert theirs.flush(30) == 0
+        [producers] = require_all(await admin.describe_producers([key])).values()
+        assert [producer.last_sequence for producer in producers] == [2]
 
     run(cluster, scenario)

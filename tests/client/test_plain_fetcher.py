@@ -333,3 +333,43 @@ async def test_without_partitions_nothing_comes() -> None:
         assert await fetcher.fetch(0.01) == []
         with pytest.raises(InvariantViolation, match="wait for ever"):
             await fetcher.fetch()
+
+
+@run_async
+async def test_an_error_of_one_partition_does_not_cost_the_data_of_another() -> None:
+    async with ScriptedCluster() as cluster, connection_to(cluster) as connection:
+        cluster.topics["orders"] = [0, 0]
+        logs = ScriptedLogs(cluster)
+        logs.append(TP, batch(b"good"))
+        denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        logs.refuse = lambda visit: denied if visit.topic_partition == OTHER else 0
+        async with PlainFetcher(connection) as fetcher:
+            fetcher.assign({OTHER: 0, TP: 0})
+            assert await read(fetcher, 1) == [b"good"]
+            with pytest.raises(KafkaError, match="orders-1"):
+                await fetcher.fetch(5.0)
+
+
+@run_async
+async def test_giving_up_on_a_fetch_loses_nothing() -> None:
+    async with ScriptedCluster() as cluster, connection_to(cluster) as connection:
+        cluster.topics["orders"] = [0]
+        logs = ScriptedLogs(cluster)
+        for number in range(100):
+            logs.append(TP, batch(b"%d" % number))
+        found: list[bytes | None] = []
+        generator = random.Random(5)
+        async with PlainFetcher(connection) as fetcher:
+            fetcher.assign({TP: 0})
+            async with asyncio.timeout(20):
+                while len(found) < 100:
+                    fetching = asyncio.create_task(fetcher.fetch(1.0))
+                    await asyncio.sleep(generator.random() * 0.002)
+                    if generator.random() < 0.5:
+                        fetching.cancel()
+                    try:
+                        fetched = await fetching
+                    except asyncio.CancelledError:
+                        continue
+                    found += [record.value for one in fetched for record in one.records()]
+        assert found == [b"%d" % number for number in range(100)]

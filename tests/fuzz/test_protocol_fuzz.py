@@ -32,7 +32,7 @@ RESIDENT_BYTES_MAX = 200 * MEBIBYTE
 #: On a machine that is busy with other things too.
 ROUND_S_MAX = 5.0
 DESCRIPTORS_OF_TOPICS = 1000
-ELEMENT_COUNT = 50_000
+ELEMENT_COUNT = 20_000
 
 
 @pytest.mark.parametrize("seed", range(rounds(1, 20)))
@@ -40,7 +40,7 @@ def test_hostile_peers_do_no_harm(tmp_path: Path, seed: int) -> None:
     with BrokerProcess(tmp_path) as broker:
         descriptors_before = broker.descriptor_count()
         campaign = FuzzCampaign(broker, seed)
-        report = asyncio.run(campaign.run(rounds(1500, 5000)))
+        report = asyncio.run(campaign.run(rounds(1000, 5000)))
         assert report.findings == []
         check_health(broker, report)
         check_log(broker, report, seed)
@@ -108,7 +108,7 @@ def test_peers_that_ask_and_never_read(tmp_path: Path) -> None:
         clients = await asyncio.gather(*(ask_until_it_blocks(broker) for _ in range(5)))
         report = await FuzzCampaign(broker, 0).run(50)
         for client in clients:
-            await client.close()
+            client.abort()
         return report
 
     with BrokerProcess(tmp_path) as broker:
@@ -157,7 +157,7 @@ def test_requests_that_name_very_much_leave_others_their_turns(tmp_path: Path) -
 
     async def run(broker: BrokerProcess) -> tuple[list[bytes | None], FuzzReport]:
         campaign = FuzzCampaign(broker, 0)
-        asked, report = await asyncio.gather(ask(broker), campaign.run(300))
+        asked, report = await asyncio.gather(ask(broker), campaign.run(100))
         return asked, report
 
     with BrokerProcess(tmp_path) as broker:

@@ -7,15 +7,13 @@ from itertools import permutations
 
 import pytest
 
-from headwater.sim.faulty_disk import Fault, FaultyDisk
+from headwater.sim.faulty_disk import FaultyDisk
 from headwater.storage.errors import (
     InvalidProducerEpochError,
-    LogStorageError,
     OutOfOrderSequenceError,
 )
-from headwater.storage.forgotten_batches import READ_BYTES, READS_MAX
 from headwater.storage.log_config import LogConfig
-from headwater.storage.partition_log import AppendResult, PartitionLog
+from headwater.storage.partition_log import PartitionLog
 from headwater.storage.producer_entry import SEQUENCE_MAX, BatchMetadata
 from headwater.storage.retention import apply_retention, delete_records_before
 from headwater.storage.truncation import truncate_to
@@ -38,39 +36,15 @@ from tests.support.logs import (
     offsets_of,
     open_log,
     path_of,
+    reopened,
+    wrote,
 )
-
-
-def reopened(log: PartitionLog, disk: FaultyDisk, config: LogConfig | None = None) -> PartitionLog:
-    """After a clean stop, with a snapshot at the very end."""
-    log.close()
-    return open_log(
-        disk,
-        DIRECTORY,
-        config,
-        is_clean=True,
-        recovery_point=log.recovery_point,
-        log_start_offset=log.log_start_offset,
-    )
-
-
-def wrote(result: AppendResult) -> tuple[bool, int, int]:
-    return result.is_duplicate, result.base_offset, result.last_offset
 
 
 def remembered(log: PartitionLog, producer_id: int = 7) -> tuple[BatchMetadata, ...]:
     entry = log.producer_states.entry(producer_id)
     assert entry is not None
     return entry.batches
-
-
-def log_reads(disk: FaultyDisk) -> int:
-    """How often log files were read since the last time of asking."""
-    count = sum(
-        operation == "read" and path.endswith(".log") for operation, path in disk.operations
-    )
-    disk.operations.clear()
-    return count
 
 
 # -- what is found -------------------------------------------------------------------------------
@@ -120,11 +94,8 @@ def test_batches_in_segments_of_their_own() -> None:
     assert len(log.segments) == 14
     log = reopened(log, disk, config)
     for sequence in range(2, 7):
-        assert wrote(append_numbered(log, sequence, b"v" * 20)) == (
-            True,
-            2 * sequence,
-            2 * sequence,
-        )
+        again = append_numbered(log, sequence, b"v" * 20)
+        assert wrote(again) == (True, 2 * sequence, 2 * sequence)
     with pytest.raises(OutOfOrderSequenceError):
         append_numbered(log, 1, b"v" * 20)
 
@@ -295,16 +266,12 @@ def test_compaction_ends_the_search_where_it_removed_a_batch() -> None:
     compacted.log.close()
     log = compacted.load(is_clean=True)
     assert offsets_of(log) == [0, 1, 3, 4]
-
-    def repeat(sequence: int) -> AppendResult:
-        batch = batch_of(b"v", producer_id=7, producer_epoch=0, base_sequence=sequence)
-        return log.append_as_leader(batch, leader_epoch=3, now_ms=NOW_MS)
-
     for sequence in (3, 4):
-        assert wrote(repeat(sequence)) == (True, sequence, sequence)
+        again = append_numbered(log, sequence, b"v", leader_epoch=3)
+        assert wrote(again) == (True, sequence, sequence)
     for sequence in (0, 1, 2):
         with pytest.raises(OutOfOrderSequenceError):
-            repeat(sequence)
+            append_numbered(log, sequence, b"v", leader_epoch=3)
     assert len(remembered(log)) == 2
 
 
@@ -331,13 +298,8 @@ def test_messages_of_old_formats_are_passed_over() -> None:
     # All that these hold where newer ones have a producer id is that very id.
     old = [Record(number, NOW_MS, b"f" * 40, b"f" * 40) for number in range(1, 4)]
     short = [Record(number, NOW_MS, None, b"") for number in range(4, 6)]
-    second = bytearray(
-        encode_batch(
-            [Record(6, NOW_MS, b"k", b"v")],
-            producer_id=producer_id,
-            producer_epoch=0,
-            base_sequence=1,
-        )
+    second = encode_batch(
+        [Record(6, NOW_MS, b"k", b"v")], producer_id=producer_id, producer_epoch=0, base_sequence=1
     )
     data = first + encode_legacy(old, magic=1) + encode_legacy(short, magic=0) + second
     disk.open(path_of(0, ".log"), create=True).write_at(0, data)
@@ -347,140 +309,3 @@ def test_messages_of_old_formats_are_passed_over() -> None:
     again = append_numbered(log, 0, b"v", producer_id=producer_id)
     assert wrote(again) == (True, 0, 0)
     assert [batch.first_offset for batch in remembered(log, producer_id)] == [0, 6]
-
-
-# -- what it costs -------------------------------------------------------------------------------
-
-
-def test_a_producer_is_searched_for_once() -> None:
-    disk = new_disk()
-    log = open_log(disk, DIRECTORY)
-    for sequence in range(10, 13):
-        append_numbered(log, sequence, b"v")
-    log = reopened(log, disk)
-    log_reads(disk)
-    append_numbered(log, 10, b"v")
-    assert log_reads(disk) > 0
-    for sequence in (11, 12):
-        append_numbered(log, sequence, b"v")
-    for sequence in range(10):
-        with pytest.raises(OutOfOrderSequenceError):
-            append_numbered(log, sequence, b"v")
-    assert log_reads(disk) == 0
-
-
-def test_a_search_in_vain_is_not_made_again() -> None:
-    disk = new_disk()
-    log = open_log(disk, DIRECTORY)
-    for _ in range(20):
-        append(log, b"other")
-    append_numbered(log, 100, b"v")
-    log = reopened(log, disk)
-    log_reads(disk)
-    counts = []
-    for sequence in (99, 98, 99):
-        with pytest.raises(OutOfOrderSequenceError):
-            append_numbered(log, sequence, b"v")
-        counts.append(log_reads(disk))
-    assert counts[0] > 0
-    assert counts[1:] == [0, 0]
-
-
-def test_neither_gaps_nor_new_producers_cause_a_search() -> None:
-    disk = new_disk()
-    log = open_log(disk, DIRECTORY)
-    for sequence in range(3):
-        append_numbered(log, sequence, b"v")
-    log = reopened(log, disk)
-    append_numbered(log, 50, b"v", producer_id=8)
-    append_numbered(log, 0, b"v", producer_epoch=1, producer_id=9)
-    log_reads(disk)
-    for sequence in (4, 1_000, SEQUENCE_MAX // 2):  # A batch is missing.
-        with pytest.raises(OutOfOrderSequenceError):
-            append_numbered(log, sequence, b"v")
-    for sequence in (49, 48, 52):
-        with pytest.raises(OutOfOrderSequenceError):
-            append_numbered(log, sequence, b"v", producer_id=8)
-    with pytest.raises(OutOfOrderSequenceError):
-        append_numbered(log, SEQUENCE_MAX, b"v", producer_epoch=1, producer_id=9)
-    for sequence in range(3, 8):
-        append_numbered(log, sequence, b"v")
-    with pytest.raises(OutOfOrderSequenceError):
-        append_numbered(log, 2, b"v")
-    assert log_reads(disk) == 0
-
-
-@pytest.mark.parametrize("index_interval_bytes", [1, 4096, 1 << 30])
-def test_a_search_ends_when_its_reads_are_used_up(index_interval_bytes: int) -> None:
-    disk = new_disk()
-    config = LogConfig(index_interval_bytes=index_interval_bytes, segment_bytes=1 << 20)
-    log = open_log(disk, DIRECTORY, config)
-    append_numbered(log, 0, b"far away")
-    for _ in range(READS_MAX + 10):
-        append(log, bytes(READ_BYTES))
-    append_numbered(log, 1, b"v")
-    log = reopened(log, disk, config)
-    log_reads(disk)
-    log.segments.active.find(log.log_end_offset - 1)  # As any reader finds its place.
-    find_reads = log_reads(disk)
-    with pytest.raises(OutOfOrderSequenceError):
-        append_numbered(log, 0, b"far away")
-    assert log_reads(disk) == find_reads + READS_MAX
-
-
-def test_large_batches_are_stepped_over() -> None:
-    disk = new_disk()
-    log = open_log(disk, DIRECTORY)
-    value = bytes(900_000)
-    for sequence in range(5):
-        append_numbered(log, sequence, value)
-        append(log, value)
-    log = reopened(log, disk)
-    log_reads(disk)
-    for sequence in range(5):
-        assert wrote(append_numbered(log, sequence, value)) == (True, 2 * sequence, 2 * sequence)
-    assert log_reads(disk) <= 12
-
-
-def test_many_small_batches_in_between() -> None:
-    disk = new_disk()
-    log = open_log(disk, DIRECTORY)
-    for sequence in range(5):
-        append_numbered(log, sequence, b"v")
-        for _ in range(1_000):
-            append(log, b"other")
-    log = reopened(log, disk)
-    for sequence in range(5):
-        assert wrote(append_numbered(log, sequence, b"v")) == (
-            True,
-            1001 * sequence,
-            1001 * sequence,
-        )
-
-
-# -- what goes wrong -----------------------------------------------------------------------------
-
-
-def test_a_disk_that_cannot_be_read_is_not_the_producers_fault() -> None:
-    disk = new_disk()
-    log = open_log(disk, DIRECTORY)
-    for sequence in range(3):
-        append_numbered(log, sequence, b"v")
-    log = reopened(log, disk)
-    disk.faults = [Fault({"read"}, DIRECTORY, hit_count_max=1)]
-    with pytest.raises(LogStorageError, match="could not be read"):
-        append_numbered(log, 0, b"v")
-    assert wrote(append_numbered(log, 0, b"v")) == (True, 0, 0)
-
-
-@pytest.mark.parametrize("length", [0, -1, 20, 30, 1 << 30])
-def test_a_damaged_header_ends_the_search(length: int) -> None:
-    disk, config = new_disk(), LogConfig(index_interval_bytes=1)
-    log = open_log(disk, DIRECTORY, config)
-    for sequence in range(3):
-        append_numbered(log, sequence, b"v")
-    log = reopened(log, disk, config)
-    log.segments.active.log.write_at(8, length.to_bytes(4, "big", signed=True))
-    with pytest.raises(OutOfOrderSequenceError):
-        append_numbered(log, 0, b"v")
-    assert log.log_end_offset == 3

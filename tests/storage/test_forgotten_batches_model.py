@@ -217,7 +217,7 @@ def take_step(scenario: Scenario, step: tuple[object, ...]) -> None:
             raise ValueError(unknown)
 
 
-@settings(max_examples=rounds(150, 4_000))
+@settings(max_examples=rounds(150, 2_000))
 @given(
     st.lists(steps, max_size=30),
     st.integers(0, 2**32),

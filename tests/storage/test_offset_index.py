@@ -126,6 +126,14 @@ def test_offset_behind_is_that_of_the_first_entry_from_a_position_on(
     assert new_index(entries).offset_behind(position) == expected
 
 
+@given(entry_lists, st.integers(-10, 200_000))
+def test_position_before_is_that_of_the_last_entry_up_to_a_position(
+    entries: list[OffsetPosition], position: int
+) -> None:
+    expected = max((e.position for e in entries if e.position <= position), default=0)
+    assert new_index(entries).position_before(position) == expected
+
+
 def test_what_was_preallocated_is_trimmed() -> None:
     disk = FaultyDisk(directories=["/data"])
     index = OffsetIndex(HandleCache(disk, 4), PATH, BASE, 10 << 20)

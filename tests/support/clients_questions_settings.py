@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from headwater.wire.messages.alter_configs import (
     AlterableConfig,
     AlterConfigsRequest,
@@ -76,6 +78,8 @@ def altered_settings(conversation: Conversation) -> None:
         )
 
     def described(label: str) -> None:
+        # Kafka's broker follows its controller: when it serves a new topic it has all before too.
+        conversation.create("-".join(["after", *re.findall("[a-z]+", label)]))
         names = ["retention.ms", "cleanup.policy", "segment.ms", "max.message.bytes"]
         resource = DescribeConfigsResource(
             resource_type=TOPIC, resource_name="alter", configuration_keys=names

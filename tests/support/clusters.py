@@ -5,14 +5,15 @@ speaks to the original and not just to itself.
 """
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from headwater.testing.apache_kafka import run_tool
 from headwater.testing.running_broker import RunningBroker
-from tests.support.kafka import small_node
+from tests.support.kafka import require_apache_kafka, small_node
 
 HEADWATER = "headwater"
 APACHE = "apache"
@@ -27,12 +28,15 @@ class Cluster(NamedTuple):
     kind: str
     bootstrap: str
     broker_id: int
-    #: Apache Kafka's own tool by name and arguments, if there is one: what it printed.
-    run_tool: Callable[..., str] | None
 
     def new_name(self, stem: str = "topic") -> str:
         """A name that no other test uses."""
         return f"{stem}-{next(_numbers)}"
+
+    def run_tool(self, name: str, *arguments: str, input: str | None = None) -> str:
+        """What one of Apache Kafka's own tools prints about this cluster."""
+        command = ["--bootstrap-server", self.bootstrap, *arguments]
+        return run_tool(name, command, input=input, kafka=require_apache_kafka()).stdout
 
 
 def running_cluster(kind: str, directory: Path) -> Iterator[Cluster]:
@@ -42,11 +46,7 @@ def running_cluster(kind: str, directory: Path) -> Iterator[Cluster]:
         with RunningBroker(
             directory, settings={"log.dirs": log_dirs, "log.initial.task.delay.ms": "100"}
         ) as broker:
-            yield Cluster(kind, broker.bootstrap, 0, None)
+            yield Cluster(kind, broker.bootstrap, 0)
         return
     with small_node(directory, log_dir_count=2) as node:
-
-        def run_tool(name: str, *arguments: str, input: str | None = None) -> str:
-            return node.run_tool(name, *arguments, input=input).stdout
-
-        yield Cluster(kind, node.bootstrap, 1, run_tool)
+        yield Cluster(kind, node.bootstrap, 1)

@@ -67,6 +67,10 @@ class FuzzClient:
         finally:
             await self.close()
 
+    def abort(self) -> None:
+        """Hang up, whatever is still to be written."""
+        self._writer.transport.abort()
+
     async def close(self) -> None:
         self._writer.close()
         with contextlib.suppress(ConnectionError):

@@ -54,6 +54,24 @@ def open_log(
     ).load()
 
 
+def reopened(log: PartitionLog, disk: FaultyDisk, config: LogConfig | None = None) -> PartitionLog:
+    """After a clean stop, with a snapshot at the very end."""
+    log.close()
+    return open_log(
+        disk,
+        DIRECTORY,
+        config,
+        is_clean=True,
+        recovery_point=log.recovery_point,
+        log_start_offset=log.log_start_offset,
+    )
+
+
+def wrote(result: AppendResult) -> tuple[bool, int, int]:
+    """Whether an append was a repetition, and its first and last offset."""
+    return result.is_duplicate, result.base_offset, result.last_offset
+
+
 def batch_of(
     *values: bytes | None,
     key: bytes | None = b"key",

@@ -15,7 +15,7 @@ and whatever follows on the same connection waits behind it: who writes meanwhil
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from enum import Enum
 from types import TracebackType
 from typing import Self
@@ -65,6 +65,9 @@ class PlainFetcher:
         self._loop = asyncio.get_running_loop()
         self._brokers: dict[int, BrokerFetch] = {}
         self._under_way: dict[asyncio.Task[FetchAnswer], BrokerFetch] = {}
+        #: What has come and was not handed out yet, and what went wrong and was not told yet.
+        self._fetched: list[FetchedPartition] = []
+        self._failure: KafkaError | None = None
         self._trouble: Deadline | None = None
         self._trouble_count = 0
 
@@ -89,9 +92,13 @@ class PlainFetcher:
             self.positions.pop(partition, None)
 
     async def fetch(self, timeout_s: float | None = None) -> list[FetchedPartition]:
-        """The next data of any partitions; nothing if none came in `timeout_s`."""
+        """The next data of any partitions; nothing if none came in `timeout_s`.
+
+        Raises what lasts or cannot pass, but never instead of data that have come.
+        """
         end_s = None if timeout_s is None else self._loop.time() + timeout_s
-        while True:
+        while not self._fetched:
+            self._raise_failure()
             await self._ask_leaders()
             left_s = None if end_s is None else max(0.0, end_s - self._loop.time())
             if not self._under_way:
@@ -101,14 +108,16 @@ class PlainFetcher:
             done, _ = await asyncio.wait(
                 self._under_way, timeout=left_s, return_when=asyncio.FIRST_COMPLETED
             )
-            fetched: list[FetchedPartition] = []
             for task in done:
-                fetched += await self._take(task)
-            if fetched:
-                await self._ask_leaders()
-                return fetched
+                await self._keep_failure(self._take(task))
             if end_s is not None and self._loop.time() >= end_s:
-                return []
+                break
+        if self._fetched:
+            await self._keep_failure(self._ask_leaders())
+        else:
+            self._raise_failure()
+        fetched, self._fetched = self._fetched, []
+        return fetched
 
     async def close(self) -> None:
         """Stop asking."""
@@ -117,6 +126,17 @@ class PlainFetcher:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _keep_failure(self, work: Awaitable[None]) -> None:
+        try:
+            await work
+        except KafkaError as error:
+            self._failure = self._failure or error
+
+    def _raise_failure(self) -> None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
 
     # -- asking ----------------------------------------------------------------------------------
 
@@ -162,15 +182,14 @@ class PlainFetcher:
 
     # -- answers ---------------------------------------------------------------------------------
 
-    async def _take(self, task: "asyncio.Task[FetchAnswer]") -> list[FetchedPartition]:
+    async def _take(self, task: "asyncio.Task[FetchAnswer]") -> None:
         """Move the positions by an answer, and mend what went wrong."""
         del self._under_way[task]
         try:
             answer = task.result()
         except KafkaError as error:
             await self._recover(error)
-            return []
-        fetched = []
+            return
         for partition in answer.fetched:
             topic_partition = partition.topic_partition
             # Who has chosen another offset meanwhile does not want these any more.
@@ -180,7 +199,7 @@ class PlainFetcher:
                 # At the end of the line, so that no partition keeps others from being served.
                 del self.positions[topic_partition]
                 self.positions[topic_partition] = partition.next_offset
-                fetched.append(partition)
+                self._fetched.append(partition)
         if answer.errors:
             for topic_partition, failure in answer.errors.items():
                 if self.positions.get(topic_partition) == answer.asked[topic_partition]:
@@ -188,7 +207,6 @@ class PlainFetcher:
         else:
             self._trouble = None
             self._trouble_count = 0
-        return fetched
 
     async def _partition_failed(self, topic_partition: TopicPartition, error: KafkaError) -> None:
         if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:

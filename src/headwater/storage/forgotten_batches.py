@@ -152,7 +152,5 @@ class _WalkBack:
                 if producer_id == self._producer_id and magic == MAGIC_V2:
                     headers.append(read_batch_header(chunk, at))
                 at += length + LOG_OVERHEAD
-            if at == 0:
-                raise CorruptRecordError(f"The file ends at position {position + len(chunk)}.")
             position += at
         return headers

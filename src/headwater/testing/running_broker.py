@@ -91,6 +91,11 @@ class RunningBroker:
         return f"{self.host}:{self.port}"
 
     @property
+    def metrics_address(self) -> str | None:
+        """Where /metrics is served, if the setting `metrics.listen` says so."""
+        return self._serving().metrics_address
+
+    @property
     def is_running(self) -> bool:
         return self._server is not None
 
