@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bench.broker.results import Curve, Results, Row, Verdict
-from bench.broker.throughput import CPU_SECTION
+from bench.broker.throughput import SECTION as THROUGHPUT_SECTION
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _COLORS = {
     Verdict.REACHED: "#2a7f62",
@@ -31,45 +35,54 @@ def draw(results: Results, path: Path) -> None:
 
     curves = [curve for curve in results.curves if curve.counts]
     curve_lines = -(-len(curves) // _CURVES_PER_LINE)
-    bar_inches = 0.9 + _BAR_INCHES * len(results.rows) if results.rows else 0.0
-    heights = [bar_inches] * bool(results.rows) + [_CURVE_INCHES] * curve_lines
-    figure = Figure(figsize=(12, sum(heights)), layout="constrained")
-    grid = figure.add_gridspec(len(heights), _CURVES_PER_LINE, height_ratios=heights)
-    first_line = 0
+    heights = []
     if results.rows:
-        _draw_ratios(figure.add_subplot(grid[0, :]), results)
-        first_line = 1
-    for number, curve in enumerate(curves):
-        line, column = divmod(number, _CURVES_PER_LINE)
-        _draw_curve(figure.add_subplot(grid[first_line + line, column]), curve, results)
+        heights.append(1.0 + _BAR_INCHES * len(results.rows))
+    if curves:
+        heights.append(_CURVE_INCHES * curve_lines)
+    figure = Figure(figsize=(12, sum(heights)), layout="constrained")
+    parts = iter(figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0])
+    if results.rows:
+        _draw_ratios(next(parts).subplots(), results)
+    if curves:
+        part = next(parts)
+        for number, curve in enumerate(curves, 1):
+            axes = part.add_subplot(curve_lines, _CURVES_PER_LINE, number)
+            _draw_curve(axes, curve, results)
     figure.savefig(path, dpi=110)
 
 
-def _draw_ratios(axes, results: Results) -> None:  # type: ignore[no-untyped-def]
+def _draw_ratios(axes: Axes, results: Results) -> None:
+    """Bars begin where both are equal: what is better on the right is worse on the left."""
     rows = results.rows[::-1]
     places = range(len(rows))
-    medians = [row.ratio.median for row in rows]
-    below = [row.ratio.median - row.ratio.low for row in rows]
-    above = [row.ratio.high - row.ratio.median for row in rows]
+    ratios = [row.ratio for row in rows]
+    lengths = [ratio.median - 1 for ratio in ratios]
+    ranges = (
+        [ratio.median - ratio.low for ratio in ratios],
+        [ratio.high - ratio.median for ratio in ratios],
+    )
     colors = [_COLORS[row.verdict] for row in rows]
-    axes.barh(places, medians, xerr=(below, above), color=colors, ecolor="#444444", height=0.7)
-    axes.axvline(1.0, color="#222222", linewidth=1)
     axes.set_xscale("log")
+    axes.barh(places, lengths, left=1, xerr=ranges, color=colors, ecolor="#444444", height=0.7)
+    axes.axvline(1.0, color="#222222", linewidth=1)
     axes.set_yticks(places, [_label(row) for row in rows], fontsize=8)
     axes.set_ylim(-0.6, len(rows) - 0.4)
-    axes.set_title(f"{results.our_name} : {results.peer_name}, ratio of medians (line: equal)")
+    axes.xaxis.set_major_formatter(lambda value, _place: f"{value:g}")
+    axes.grid(axis="x", alpha=0.3)
+    axes.set_title(f"{results.our_name} : {results.peer_name}, median ratio and its range")
     for verdict in dict.fromkeys(row.verdict for row in results.rows if row.verdict):
-        axes.barh([0], [0], color=_COLORS[verdict], label=verdict.value)
-    axes.legend(loc="upper right", fontsize=8)
+        axes.barh([0], [0], left=1, color=_COLORS[verdict], label=verdict.value)
+    axes.legend(loc="lower right", fontsize=8)
 
 
 def _label(row: Row) -> str:
-    better = "lower" if row.goal is not None and row.goal.ratio_min is None else "higher"
-    prefix = "CPU per GB: " if row.section == CPU_SECTION else ""
+    better = "higher" if row.goal is not None and row.goal.ratio_min is not None else "lower"
+    prefix = "" if row.section == THROUGHPUT_SECTION else f"{row.section}: "
     return f"{prefix}{row.what} ({better} is better)"
 
 
-def _draw_curve(axes, curve: Curve, results: Results) -> None:  # type: ignore[no-untyped-def]
+def _draw_curve(axes: Axes, curve: Curve, results: Results) -> None:
     for name, color, spreads in (
         (results.our_name, _OUR_COLOR, curve.ours),
         (results.peer_name, _PEER_COLOR, curve.peer),
@@ -79,7 +92,9 @@ def _draw_curve(axes, curve: Curve, results: Results) -> None:  # type: ignore[n
         lows, highs = [spread.low for spread in spreads], [spread.high for spread in spreads]
         axes.fill_between(curve.counts, lows, highs, color=color, alpha=0.2)
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(lambda value, _place: f"{value:,.0f}")
     axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.3)
     axes.set_title(curve.what, fontsize=9)
     axes.set_xlabel(curve.axis, fontsize=8)
     axes.set_ylabel(curve.unit, fontsize=8)

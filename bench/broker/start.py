@@ -1,8 +1,8 @@
 """From nothing to the first acknowledged record, and the memory of a server that idles.
 
 The clock starts before the process is made. The one who waits for it is already there: a bare
-client that tries to connect every other millisecond, sends one record to a topic that exists, and does so
-again until it is acknowledged.
+client that tries to connect every other millisecond, sends one record to a topic that exists, and
+does so again until it is acknowledged.
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ the gate, as many as a connection may have in flight, and go in when it opens, i
 
 from __future__ import annotations
 
+import asyncio
+
 from headwater.broker.advertised_addresses import check_advertised
 from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.broker.settings.connection_limits import make_connection_limits
@@ -73,8 +75,7 @@ class Listeners:
         for exchange in self._waiting:
             exchange.disconnect("the broker stops before it was ready")
         self._waiting = []
-        for listener in self._listeners:
-            await listener.close(grace_s)
+        await asyncio.gather(*(listener.close(grace_s) for listener in self._listeners))
         self._listeners = []
 
     def _receive(self, exchange: Exchange) -> None:

@@ -39,9 +39,6 @@ _TRY_AGAIN = frozenset(
 )
 
 
-_OUT_OF_ORDER = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-
-
 @dataclass
 class Batch:
     values: list[bytes]
@@ -137,19 +134,11 @@ class ProducingClient:
         answers = await self._link.ask_all(
             [self._request(batch) for batch in batches], ProduceResponse, version=self._version
         )
-        results = [answer.responses[0].partition_responses[0] for answer in answers]
-        last_good = max(
-            (n for n, result in enumerate(results) if result.error_code == ErrorCode.NONE),
-            default=-1,
-        )
-        for number, (batch, result) in enumerate(zip(batches, results, strict=True)):
+        for batch, answer in zip(batches, answers, strict=True):
+            result = answer.responses[0].partition_responses[0]
             if result.error_code == ErrorCode.NONE:
                 if self._acks == ACKS_ALL:
                     self._history.acknowledge(self._partition, result.base_offset, batch.values)
-                self._under_way.remove(batch)
-            elif result.error_code == _OUT_OF_ORDER and number < last_good:
-                # One behind it is stored, so it is stored too. After a restart a broker remembers
-                # only the last batch of each producer, as Kafka's snapshots do, and cannot tell.
                 self._under_way.remove(batch)
             elif result.error_code not in _TRY_AGAIN and not self._follows_a_failure(batch):
                 raise PropertyViolated(

@@ -195,6 +195,25 @@ async def test_the_end_of_a_session_costs_no_commit() -> None:
 
 
 @run_async
+async def test_a_session_ends_also_while_nothing_can_be_written() -> None:
+    store, journal = await _open()
+    leaving, staying = store.connect(), store.connect()
+    await leaving.create("/e", b"", ephemeral=True)
+    seen: list[WatchEvent] = []
+    await staying.get("/e", seen.append)
+    journal.failure = StoreWriteError("The disk is full.")
+    outcomes = await asyncio.gather(
+        staying.create("/a", b""),
+        leaving.close(),
+        staying.create("/b", b""),
+        return_exceptions=True,
+    )
+    assert [type(outcome) for outcome in outcomes] == [StoreWriteError, type(None), StoreWriteError]
+    assert await staying.children("/") == []
+    assert seen == [(WatchKind.DELETED, "/e")]
+
+
+@run_async
 async def test_numbers_never_come_again_after_a_restart() -> None:
     store, journal = await _open()
     session = store.connect()

@@ -14,6 +14,7 @@ from headwater.wire.messages.init_producer_id import InitProducerIdRequest
 from headwater.wire.messages.produce import ProduceRequest
 from headwater.wire.records import Compression, Record, encode_batch
 from tests.support.clients_brokers import BrokerUnderTest
+from tests.support.clients_contract import TIMEOUT_S
 from tests.support.clients_raw import RawConnection, fetch_topic, produce_request
 
 MakeTopic = Callable[..., str]
@@ -41,9 +42,13 @@ def numbered(
 
 
 def new_producer_id(connection: RawConnection) -> int:
-    answer = connection.ask(
-        InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000), 4
-    )
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+    answer = connection.ask(request, 4)
+    deadline_s = time.monotonic() + TIMEOUT_S
+    # A broker of Apache Kafka has to fetch its first ids, and says so until it has some.
+    while answer.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        assert time.monotonic() < deadline_s
+        answer = connection.ask(request, 4)
     assert (answer.error_code, answer.producer_epoch) == (0, 0)
     producer_id: int = answer.producer_id
     return producer_id
@@ -153,6 +158,12 @@ def patched(position: int, value: bytes, *, sign: bool = True) -> bytes:
         pytest.param(patched(57, b"\0\0\0\0"), ErrorCode.INVALID_RECORD, id="count 0"),
         pytest.param(patched(57, b"\0\0\0\5"), ErrorCode.INVALID_RECORD, id="count 5"),
         pytest.param(patched(21, b"\0\x20"), ErrorCode.INVALID_RECORD, id="a control batch"),
+        # It would open a transaction that nobody could end.
+        pytest.param(
+            patched(21, b"\0\x10"),
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            id="transactional",
+        ),
         # Bits that a producer has no business with, and that do no harm.
         pytest.param(patched(21, b"\2\0"), 0, id="an unknown attribute"),
         pytest.param(patched(21, b"\0\x08"), 0, id="append time"),

@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self, TypeVar
 
+from headwater.base.checks import check
 from headwater.base.clocks import Clock
 from headwater.cluster.store.embedded_session import EmbeddedSession
 from headwater.cluster.store.journal import Journal, NodeRow
@@ -80,7 +81,13 @@ class EmbeddedStore:
             return
         session.is_over = True
         self.watches.drop_session(session_id)
-        await self.write(lambda: self.tree.end_session(session_id, self.now_ms()))
+        # The journal knows nothing of ephemeral nodes, so this needs no round, and cannot fail.
+        await self.read(lambda: self._end_session(session_id))
+
+    def _end_session(self, session_id: int) -> None:
+        applied = self.tree.end_session(session_id, self.now_ms())
+        check(not applied.changes, "the end of a session must not concern the journal")
+        self._call_watches(applied)
 
     async def close(self) -> None:
         """End all sessions and close the journal; what was answered before is durable."""
@@ -145,14 +152,17 @@ class EmbeddedStore:
             for applied, _ in reversed(outcomes):
                 if applied is not None:
                     self.tree.undo(applied)
-        loop = asyncio.get_running_loop()
         for waiting, (applied, error) in zip(self._round, outcomes, strict=True):
             if failure is None and applied is not None:
-                for watch, event in self.watches.take(applied.events):
-                    loop.call_soon(watch, event)
+                self._call_watches(applied)
             # A refusal may rest on a change of the same round that was undone.
             _give(waiting.answer, applied, failure or error)
         self._round.clear()
+
+    def _call_watches(self, applied: Applied) -> None:
+        loop = asyncio.get_running_loop()
+        for watch, event in self.watches.take(applied.events):
+            loop.call_soon(watch, event)
 
     async def _commit(self, changes: dict[str, NodeRow | None]) -> Exception | None:
         if not changes:

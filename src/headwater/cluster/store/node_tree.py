@@ -13,11 +13,11 @@ their common paths, and a path is found by walking down.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from headwater.base.checks import check
 from headwater.cluster.store.errors import NoNodeError
-from headwater.cluster.store.journal import NodeRow
+from headwater.cluster.store.journal import Changes, NodeRow
 from headwater.cluster.store.metadata_store import (
     Delete,
     Node,
@@ -30,15 +30,14 @@ from headwater.cluster.store.tree_node import TreeNode
 from headwater.cluster.store.tree_transaction import TreeTransaction
 
 
-@dataclass(slots=True)
-class Applied:
+class Applied(NamedTuple):
     """What one transaction did."""
 
     transaction_id: int
-    results: list[Result] = field(default_factory=list)
-    changes: dict[str, NodeRow | None] = field(default_factory=dict)
-    events: list[WatchEvent] = field(default_factory=list)
-    transaction: TreeTransaction | None = None
+    results: list[Result]
+    changes: Changes
+    events: list[WatchEvent]
+    transaction: TreeTransaction
 
 
 class NodeTree:
@@ -128,9 +127,8 @@ class NodeTree:
     def undo(self, applied: Applied) -> None:
         """Take back a transaction; it must be the newest that was not taken back."""
         newest = applied.transaction_id == self.transaction_id
-        check(newest and applied.transaction is not None, "only the newest change can be undone")
-        if applied.transaction is not None:
-            applied.transaction.undo()
+        check(newest, "only the newest change can be undone")
+        applied.transaction.undo()
         self.transaction_id -= 1
 
     def ephemeral_created(self, session_id: int, path: str) -> None:
