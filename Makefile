@@ -52,6 +52,7 @@ format: $(STAMP)  ## Let ruff put the code into its format
 
 docs: $(STAMP)  ## Write the reference pages that come from tables in the source
 	$(BIN)/python -m headwater.cli.reference > docs/settings.md
+	$(BIN)/python -m tools.file_map
 
 clean:  ## Remove the virtual environment, caches and build output
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

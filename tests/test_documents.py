@@ -5,21 +5,21 @@ from pathlib import Path
 
 import pytest
 
+from tools import file_map
+
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "headwater"
 DOCUMENTS = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-def test_the_file_map_names_every_module() -> None:
-    architecture = (ROOT / "ARCHITECTURE.md").read_text()
-    modules = {
-        str(path.relative_to(SOURCE))
-        for path in SOURCE.rglob("*.py")
-        if path.name not in ("__init__.py", "__main__.py")
-    }
-    named = set(re.findall(r"^\| `([a-z_/0-9]+\.py)` \|", architecture, re.MULTILINE))
-    assert modules - named == set()
-    assert {name for name in named if not (SOURCE / name).exists()} == set()
+def test_the_file_map_is_what_the_modules_say() -> None:
+    assert file_map.current() == file_map.render().strip("\n"), "run `make docs`"
+
+
+def test_every_layer_is_in_the_file_map() -> None:
+    layers = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    mapped = set(re.findall(r"^### ([a-z]+)$", file_map.render(), re.MULTILINE))
+    assert layers == mapped
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

@@ -102,7 +102,7 @@ class BrokerCampaign:
                 is_idempotent=number % 3 != 2,
                 acks=1 if number % 3 == 2 and random.random() < 0.5 else -1,
                 # A batch that does not fit would be overtaken by a smaller one that does.
-                under_way_max=1 if self._disk_fills_up else UNDER_WAY_MAX,
+                under_way_max=UNDER_WAY_MAX,
             )
             self._start_task(process.run, client.run(random.randint(5, 40)), self._working)
         for _ in range(2):

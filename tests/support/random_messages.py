@@ -27,14 +27,29 @@ _SETTING_NAMES: Final = (
     "no.such.setting",
     "log.retention.ms",
 )
-#: Fields for which any number would do harm of the wrong kind: ten thousand partitions that are
-#: really made, or a wait that lasts for weeks. Absurd ones are refused, so they are in.
+#: Fields that get numbers of their own. For some, any number would stop every request early; for
+#: others it would do harm of the wrong kind: ten thousand partitions that are really made, a wait
+#: that lasts for weeks.
 _NUMBERS: Final[dict[str, tuple[int, ...]]] = {
     "num_partitions": (1, 1, 2, 3, -1, 0, -2, 10_001, 2**31 - 1),
     "count": (1, 2, 3, 4, -1, 0, 20_000, 2**31 - 1),
     "replication_factor": (1, 1, 1, -1, 0, 2, 2**15 - 1),
+    "broker_ids": (0, 0, 0, 0, 1, -1),
+    "partition_index": (0, 0, 0, 0, 1, 2, -1, 2**31 - 1),
+    "partition": (0, 0, 0, 0, 1, 2, -1, 2**31 - 1),
+    "index": (0, 0, 0, 0, 1, 2, -1, 2**31 - 1),
     "max_wait_ms": (0, 1, 20, -1, 2**31 - 1),
+    "timeout_ms": (1000, 1000, 10_000, 0, -1, 2**31 - 1),
+    "current_leader_epoch": (-1, -1, -1, 0, 0, 1, -5),
+    "last_fetched_epoch": (-1, -1, -1, 0, 1),
+    "fetch_offset": (0, 0, 0, 1, 5, -1, 2**63 - 1),
+    "session_epoch": (-1, -1, 0, 1),
+    "isolation_level": (0, 0, 1, 9),
+    "acks": (1, 1, 1, -1, -1, 0, 5),
+    "replica_id": (-1, -1, -1, -2, 1),
+    "endpoint_type": (1, 1, 2, 9),
     "resource_type": (2, 2, 2, 4, 8, 0, 1, 16, 127),
+    "config_operation": (0, 0, 1, 2, 3, 9),
 }
 _SETTING_VALUES: Final = ("-1", "0", "1", "1000", "delete", "compact", "zstd", "producer", "x", "")
 
@@ -46,7 +61,7 @@ class RandomMessages:
         self, source: random.Random, topics: Sequence[str], topic_ids: Sequence[uuid.UUID] = ()
     ) -> None:
         self._random = source
-        self._topics = topics
+        self._topics = self._named = topics
         self._topic_ids = (*topic_ids, ZERO_UUID, uuid.UUID(int=source.getrandbits(128)))
         self._by_kind: dict[str, Callable[[str], object]] = {
             "bool": lambda name: source.random() < 0.5,
@@ -61,6 +76,10 @@ class RandomMessages:
     def message(self, message_class: type[Message], version: int) -> Message:
         """An instance; the fields that the version lacks keep their defaults."""
         message = message_class()
+        # Of the topics only the last may be deleted, or there would soon be none to talk about.
+        self._named = (
+            self._topics[-1:] if "DeleteTopics" in message_class.__name__ else self._topics
+        )
         self._fill(message, version, 0)
         return message
 
@@ -70,8 +89,10 @@ class RandomMessages:
                 setattr(struct, field.name, self._value(field, version, depth))
 
     def _value(self, field: Field, version: int, depth: int) -> object:
-        if field.is_nullable_in(version) and self._random.random() < 0.15:
-            return None
+        if field.is_nullable_in(version):
+            usually_null = field.name in ("transactional_id", "assignments", "configuration_keys")
+            if self._random.random() < (0.7 if usually_null else 0.15):
+                return None
         if not field.array:
             return self._single(field, version, depth)
         lengths = _ARRAY_LENGTHS[min(depth, len(_ARRAY_LENGTHS) - 1)]
@@ -107,7 +128,9 @@ class RandomMessages:
         if draw < 0.08:
             return "x" * self._random.choice((249, 250, 5_000, 32_767))
         if "topic" in field_name or (field_name == "name" and draw < 0.7):
-            return self._random.choice(self._topics)
+            return self._random.choice(self._named)
+        if field_name == "resource_name" and draw < 0.7:
+            return self._random.choice(("0", "", *self._named))
         if field_name in ("name", "config_name", "configuration_keys"):
             return self._random.choice(_SETTING_NAMES)
         if field_name in ("value", "config_value"):

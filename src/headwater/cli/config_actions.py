@@ -8,13 +8,14 @@ from typing import Final
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.cli.config_arguments import BROKER_LOGGERS, BROKERS, TOPICS, Entity
 from headwater.client.admin import (
-    Admin,
     ConfigChange,
     ConfigEntry,
     ConfigOperation,
+    ConfigOperations,
     ConfigResource,
     ConfigSource,
     ResourceType,
+    TopicOperations,
     require_all,
 )
 from headwater.client.cluster_connection import ClusterConnection
@@ -39,7 +40,9 @@ async def describe_configs(
     entities = await _entities(connection, entity)
     resources = {each: _resource(each) for each in entities}
     described = require_all(
-        await Admin(connection).describe_configs(list(resources.values()), names=names or None)
+        await ConfigOperations(connection).describe_configs(
+            list(resources.values()), names=names or None
+        )
     )
     for each, resource in resources.items():
         print(_title(each, show_all))
@@ -52,7 +55,7 @@ async def alter_configs(
     connection: ClusterConnection, entity: Entity, added: Mapping[str, str], deleted: Sequence[str]
 ) -> None:
     """Set and remove settings of one entity, all of them or none."""
-    admin = Admin(connection)
+    admin = ConfigOperations(connection)
     resource = _resource(entity)
     if deleted:
         [entries] = require_all(await admin.describe_configs([resource])).values()
@@ -77,7 +80,7 @@ async def _entities(connection: ClusterConnection, entity: Entity) -> list[Entit
     if entity.name is not None or entity.is_default:
         return [entity]
     if entity.entity_type == TOPICS:
-        topics = await Admin(connection).list_topics()
+        topics = await TopicOperations(connection).list_topics()
         return [entity._replace(name=topic.name) for topic in topics]
     brokers = [entity._replace(name=str(number)) for number in sorted(connection.metadata.brokers)]
     return [*brokers, entity._replace(is_default=True)]

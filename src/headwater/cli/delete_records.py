@@ -82,10 +82,10 @@ def delete_records(
 async def _delete(connection: ClusterConnection, offsets: dict[TopicPartition, int]) -> bool:
     """Delete and tell what remains of each partition; whether something went wrong."""
     from headwater.base.errors import KafkaError
-    from headwater.client.admin import Admin
+    from headwater.client.admin import OffsetOperations
 
     print("Executing records delete operation")
-    outcomes = await Admin(connection).delete_records(offsets)
+    outcomes = await OffsetOperations(connection).delete_records(offsets)
     print("Records delete operation completed:")
     has_failed = False
     for key, outcome in outcomes.items():

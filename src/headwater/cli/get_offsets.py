@@ -104,13 +104,12 @@ async def _print_offsets(
     """Print what is found; whether something went wrong."""
     from headwater.base.errors import KafkaError
     from headwater.base.ids import TopicPartition
-    from headwater.client.admin import Admin
+    from headwater.client.admin import OffsetOperations, TopicOperations
     from headwater.client.errors import UnknownTopicError
 
-    admin = Admin(connection)
     known = (
         TopicPartition(topic.name, partition.partition)
-        for topic in await admin.list_topics()
+        for topic in await TopicOperations(connection).list_topics()
         if not (exclude_internal and topic.is_internal)
         for partition in topic.partitions
     )
@@ -118,7 +117,8 @@ async def _print_offsets(
     if not chosen:
         raise UnknownTopicError("No partition matches.")
     has_failed = False
-    for key, outcome in (await admin.list_offsets(dict.fromkeys(chosen, time))).items():
+    outcomes = await OffsetOperations(connection).list_offsets(dict.fromkeys(chosen, time))
+    for key, outcome in outcomes.items():
         if isinstance(outcome, KafkaError):
             has_failed = True
             print(f"headwater: {outcome}", file=sys.stderr)

@@ -10,7 +10,7 @@ import typer
 
 from headwater.base.ids import TopicPartition
 from headwater.cli.topic_pattern import choose_topics
-from headwater.client.admin import Admin, OffsetTime, require_all
+from headwater.client.admin import OffsetOperations, OffsetTime, TopicOperations, require_all
 from headwater.client.cluster_connection import ClusterConnection
 from headwater.client.cluster_metadata import TopicInfo
 from headwater.client.errors import UnknownTopicError
@@ -63,12 +63,12 @@ async def find_partitions(
     """The partitions to read: of one topic, or of all that match."""
     topics: Sequence[TopicInfo]
     if topic is not None:
-        [found] = require_all(await Admin(connection).describe_topics([topic])).values()
+        [found] = require_all(await TopicOperations(connection).describe_topics([topic])).values()
         # The connection must know it, too, to find the leaders.
         await connection.refresh([topic])
         topics = [found]
     else:
-        known = {found.name: found for found in await Admin(connection).list_topics()}
+        known = {found.name: found for found in await TopicOperations(connection).list_topics()}
         topics = [known[name] for name in choose_topics(known, pattern)]
         if not topics:
             raise UnknownTopicError(f"There is no topic that matches {pattern!r}.")
@@ -93,7 +93,7 @@ async def start_offsets(
     wanted = list(partitions)
     if start.offset is not None:
         return dict.fromkeys(wanted, start.offset)
-    admin = Admin(connection)
+    admin = OffsetOperations(connection)
     times: dict[TopicPartition, int] = dict.fromkeys(wanted, start.time)
     listed = require_all(await admin.list_offsets(times, isolation_level=isolation_level))
     offsets = {key: found.offset for key, found in listed.items()}

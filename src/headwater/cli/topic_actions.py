@@ -9,16 +9,9 @@ from typing import NamedTuple
 import typer
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.cli.topic_description import PartitionFilter, describe_topic
+from headwater.cli.partition_filter import PartitionFilter
 from headwater.cli.topic_pattern import choose_topics
-from headwater.client.admin import (
-    Admin,
-    ConfigEntry,
-    ConfigResource,
-    NewTopic,
-    ResourceType,
-    require_all,
-)
+from headwater.client.admin import NewTopic, TopicOperations, require_all
 from headwater.client.cluster_connection import ClusterConnection
 from headwater.client.cluster_metadata import TopicInfo
 from headwater.client.errors import UnknownTopicError
@@ -39,7 +32,7 @@ async def create_topic(
     connection: ClusterConnection, topic: NewTopic, *, if_not_exists: bool = False
 ) -> None:
     try:
-        require_all(await Admin(connection).create_topics([topic]))
+        require_all(await TopicOperations(connection).create_topics([topic]))
     except KafkaError as error:
         if if_not_exists and error.code is ErrorCode.TOPIC_ALREADY_EXISTS:
             return
@@ -55,13 +48,16 @@ async def list_topics(connection: ClusterConnection, choice: TopicChoice) -> Non
 async def describe_topics(
     connection: ClusterConnection, choice: TopicChoice, partition_filter: PartitionFilter
 ) -> None:
+    # Only describing needs these, and `headwater topics list` should not wait for them.
+    from headwater.cli.topic_description import describe_topic
+    from headwater.client.admin import ConfigOperations, ConfigResource, ResourceType
+
     chosen = [topic.name for topic in await _chosen(connection, choice, must_exist=True)]
-    admin = Admin(connection)
-    topics = require_all(await admin.describe_topics(chosen))
+    topics = require_all(await TopicOperations(connection).describe_topics(chosen))
     resources = {name: ConfigResource(ResourceType.TOPIC, name) for name in chosen}
-    configs: Mapping[ConfigResource, list[ConfigEntry]] = {}
-    if chosen:
-        configs = require_all(await admin.describe_configs(list(resources.values())))
+    configs = require_all(
+        await ConfigOperations(connection).describe_configs(list(resources.values()))
+    )
     live_brokers = frozenset(connection.metadata.brokers)
     for name in chosen:
         entries = configs[resources[name]]
@@ -80,7 +76,7 @@ async def grow_topics(
     added = {}
     if assignment is not None:
         added = {topic.name: assignment[len(topic.partitions) :] for topic in chosen}
-    outcomes = await Admin(connection).create_partitions(
+    outcomes = await TopicOperations(connection).create_partitions(
         {topic.name: partition_count for topic in chosen}, assignments=added
     )
     _report(outcomes, f"Topic {{}} has {partition_count} partitions now.")
@@ -89,13 +85,13 @@ async def grow_topics(
 async def delete_topics(connection: ClusterConnection, choice: TopicChoice) -> None:
     chosen = await _chosen(connection, choice, must_exist=True)
     names = [topic.name for topic in chosen]
-    _report(await Admin(connection).delete_topics(names), "Deleted topic {}.")
+    _report(await TopicOperations(connection).delete_topics(names), "Deleted topic {}.")
 
 
 async def _chosen(
     connection: ClusterConnection, choice: TopicChoice, *, must_exist: bool = False
 ) -> list[TopicInfo]:
-    topics = {topic.name: topic for topic in await Admin(connection).list_topics()}
+    topics = {topic.name: topic for topic in await TopicOperations(connection).list_topics()}
     if choice.exclude_internal:
         topics = {name: topic for name, topic in topics.items() if not topic.is_internal}
     if choice.topic_id is not None:

@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from enum import Enum
 
 from headwater.base.ids import topic_id_to_text
+from headwater.cli.partition_filter import PartitionFilter
 from headwater.client.admin import ConfigEntry, ConfigSource
 from headwater.client.cluster_metadata import PartitionInfo, TopicInfo
 
 MIN_ISR = "min.insync.replicas"
-
-
-class PartitionFilter(Enum):
-    """What to show: all, topics with own settings, or only partitions in some kind of trouble."""
-
-    ALL = "all"
-    WITH_OVERRIDES = "--topics-with-overrides"
-    UNDER_REPLICATED = "--under-replicated-partitions"
-    UNAVAILABLE = "--unavailable-partitions"
-    UNDER_MIN_ISR = "--under-min-isr-partitions"
-    AT_MIN_ISR = "--at-min-isr-partitions"
 
 
 def describe_topic(

@@ -169,8 +169,8 @@ def describe(
     timeout_ms: RequestTimeout = TIMEOUT_MS,
 ) -> None:
     """Show settings, leaders, replicas and in-sync replicas of topics, all or those that match."""
+    from headwater.cli.partition_filter import PartitionFilter
     from headwater.cli.topic_actions import TopicChoice, describe_topics
-    from headwater.cli.topic_description import PartitionFilter
 
     wanted = {
         PartitionFilter.UNDER_REPLICATED: under_replicated_partitions,

@@ -2,34 +2,70 @@
 
 Operations on several things answer for each of them on its own, with a value or with the error that
 the cluster gave: `Outcomes`. `require_all` is for callers who want all or an exception.
+
+A command needs a part of this only, and should start quickly, so the modules are loaded when a name
+of theirs is first asked for.
 """
 
-from headwater.client.admin.admin import Admin
-from headwater.client.admin.brokers import (
-    ClusterDescription,
-    LogDirectory,
-    ProducerDescription,
-    ReplicaSize,
-)
-from headwater.client.admin.configs import (
-    ConfigChange,
-    ConfigEntry,
-    ConfigOperation,
-    ConfigResource,
-    ConfigSource,
-    ConfigSynonym,
-    ResourceType,
-)
-from headwater.client.admin.offsets import ListedOffset, OffsetTime
-from headwater.client.admin.outcomes import Outcomes, require_all
-from headwater.client.admin.topics import CreatedTopic, NewTopic
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headwater.client.admin.admin import Admin
+    from headwater.client.admin.brokers import (
+        BrokerOperations,
+        ClusterDescription,
+        LogDirectory,
+        ProducerDescription,
+        ReplicaSize,
+    )
+    from headwater.client.admin.configs import (
+        ConfigChange,
+        ConfigEntry,
+        ConfigOperation,
+        ConfigOperations,
+        ConfigResource,
+        ConfigSource,
+        ConfigSynonym,
+        ResourceType,
+    )
+    from headwater.client.admin.offsets import ListedOffset, OffsetOperations, OffsetTime
+    from headwater.client.admin.outcomes import Outcomes, require_all
+    from headwater.client.admin.topics import CreatedTopic, NewTopic, TopicOperations
+
+_MODULES = {
+    "Admin": "admin",
+    "BrokerOperations": "brokers",
+    "ClusterDescription": "brokers",
+    "ConfigChange": "configs",
+    "ConfigEntry": "configs",
+    "ConfigOperation": "configs",
+    "ConfigOperations": "configs",
+    "ConfigResource": "configs",
+    "ConfigSource": "configs",
+    "ConfigSynonym": "configs",
+    "CreatedTopic": "topics",
+    "ListedOffset": "offsets",
+    "LogDirectory": "brokers",
+    "NewTopic": "topics",
+    "OffsetOperations": "offsets",
+    "OffsetTime": "offsets",
+    "Outcomes": "outcomes",
+    "ProducerDescription": "brokers",
+    "ReplicaSize": "brokers",
+    "ResourceType": "configs",
+    "TopicOperations": "topics",
+    "require_all": "outcomes",
+}
 
 __all__ = [
     "Admin",
+    "BrokerOperations",
     "ClusterDescription",
     "ConfigChange",
     "ConfigEntry",
     "ConfigOperation",
+    "ConfigOperations",
     "ConfigResource",
     "ConfigSource",
     "ConfigSynonym",
@@ -37,10 +73,19 @@ __all__ = [
     "ListedOffset",
     "LogDirectory",
     "NewTopic",
+    "OffsetOperations",
     "OffsetTime",
     "Outcomes",
     "ProducerDescription",
     "ReplicaSize",
     "ResourceType",
+    "TopicOperations",
     "require_all",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{module}"), name)
