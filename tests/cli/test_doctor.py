@@ -19,6 +19,7 @@ from headwater.client.admin import LogDirectory
 from headwater.client.cluster_metadata import PartitionInfo, TopicInfo
 from headwater.testing import broker
 from headwater.testing.running_broker import RunningBroker
+from tests.support.clusters import Cluster
 
 GOOD, NOTE, PROBLEM = Verdict.GOOD, Verdict.NOTE, Verdict.PROBLEM
 
@@ -204,6 +205,15 @@ def test_a_broker_that_does_not_wait_for_its_disk_is_told() -> None:
     assert verdicts(found, "durability") == [PROBLEM]
     assert verdicts(found, "metrics") == [NOTE]
     assert verdicts(found, "controller") == [GOOD]
+
+
+def test_any_cluster_can_be_examined(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["doctor", "-b", cluster.bootstrap])
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    for subject in ("bootstrap", "listeners", "controller", "partitions"):
+        assert f"ok    {subject}:" in shown.out, subject
+    assert "durability:" in shown.out and "metrics:" in shown.out
 
 
 def test_it_is_done_soon(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

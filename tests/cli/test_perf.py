@@ -10,6 +10,7 @@ from headwater.cli.perf_report import Latencies, PerfResult
 from headwater.cli.perf_runs import random_values
 from headwater.testing import broker
 from headwater.testing.running_broker import RunningBroker
+from tests.support.clusters import Cluster
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +73,16 @@ def test_produce_and_consume_are_measured(
     assert main([*produce, "--acks", "1", *server]) == 0
     shown = capsys.readouterr().out
     assert "Produced to perf" in shown and "3,000" in shown and "p99" in shown
+
+
+def test_any_cluster_is_measured(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    server = ["--json", "-b", cluster.bootstrap]
+    count = ["--num-records", "500"]
+    assert main(["perf", "produce", "any-perf", *count, *server]) == 0
+    assert main(["perf", "consume", "any-perf", *count, *server]) == 0
+    assert main(["perf", "latency", "any-perf", *count, *server]) == 0
+    results = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [result["records"] for result in results] == [500, 500, 500]
 
 
 def test_a_rate_is_kept_to(running: RunningBroker, capsys: pytest.CaptureFixture[str]) -> None:

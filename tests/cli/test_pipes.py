@@ -49,8 +49,11 @@ def topic(cluster: Cluster) -> str:
 
 
 def values(cluster: Cluster, topic: str) -> list[str]:
+    """All that the topic's first partition holds."""
     where = ("-b", cluster.bootstrap)
-    return run_command("consume", topic, "--from-beginning", "--timeout-ms", 200, *where).lines
+    [end] = run_command("get-offsets", topic, "--partitions", 0, *where).lines
+    count = int(end.rpartition(":")[2])
+    return run_command("consume", topic, "--from-beginning", "-n", count, *where).lines
 
 
 def test_a_line_is_written_while_the_pipe_is_open(cluster: Cluster, topic: str) -> None:

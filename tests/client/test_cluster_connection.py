@@ -142,9 +142,9 @@ async def test_what_does_not_pass_ends_with_the_deadline_and_its_reason() -> Non
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "It is not here.")
 
         with pytest.raises(DeadlineError) as failed:
-            await connection.retrying(attempt, "Looking", timeout_s=0.1)
-        assert str(failed.value) == "Looking did not succeed within 0.1 s: It is not here."
-        assert len(cluster.requests(ApiKey.METADATA)) > 3
+            await connection.retrying(attempt, "Looking", timeout_s=0.5)
+        assert str(failed.value) == "Looking did not succeed within 0.5 s: It is not here."
+        assert len(cluster.requests(ApiKey.METADATA)) > 1
 
 
 @run_async

@@ -373,3 +373,18 @@ async def test_giving_up_on_a_fetch_loses_nothing() -> None:
                         continue
                     found += [record.value for one in fetched for record in one.records()]
         assert found == [b"%d" % number for number in range(100)]
+
+
+@run_async
+async def test_data_that_come_after_another_offset_was_chosen_are_dropped() -> None:
+    async with ScriptedCluster() as cluster, connection_to(cluster) as connection:
+        cluster.topics["orders"] = [0]
+        logs = ScriptedLogs(cluster)
+        for number in range(3):
+            logs.append(TP, batch(b"%d" % number))
+        async with PlainFetcher(connection) as fetcher:
+            fetcher.assign({TP: 0})
+            assert await read(fetcher, 1) == [b"0"]
+            # The second batch has been asked for by now.
+            fetcher.assign({TP: 0})
+            assert await read(fetcher, 3) == [b"0", b"1", b"2"]

@@ -202,11 +202,11 @@ async def test_a_batch_is_given_up_after_its_time() -> None:
         cluster.topics["orders"] = [0]
         logs = ScriptedLogs(cluster)
         logs.refuse = lambda visit: ErrorCode.NOT_ENOUGH_REPLICAS
-        producer = PlainProducer(connection, delivery_timeout_s=0.1)
+        producer = PlainProducer(connection, delivery_timeout_s=0.5)
         await producer.send("orders", b"one")
         with pytest.raises(DeliveryError, match="fewer in-sync replicas"):
             await producer.flush()
-        assert len(logs.visits) > 2
+        assert len(logs.visits) > 1
         await producer.close()
 
 
@@ -261,8 +261,8 @@ async def test_a_topic_that_is_created_by_asking_for_it() -> None:
 @run_async
 async def test_a_topic_that_never_comes_is_told() -> None:
     async with ScriptedCluster() as cluster, connection_to(cluster) as connection:
-        producer = PlainProducer(connection, topic_timeout_s=0.1)
-        with pytest.raises(DeadlineError, match=r"within 0\.1 s: There is no topic 'absent'\."):
+        producer = PlainProducer(connection, topic_timeout_s=1.0)
+        with pytest.raises(DeadlineError, match=r"within 1 s: There is no topic 'absent'\."):
             await producer.send("absent", b"one")
         await producer.flush()
 

@@ -22,7 +22,7 @@ from headwater.wire.messages.list_offsets import (
 from headwater.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from headwater.wire.schema import Message
 from tests.support.broker_process import HOST, BrokerProcess, wait_until
-from tests.support.fuzz_campaign import FuzzCampaign, FuzzReport
+from tests.support.fuzz_campaign import HEALTHY_ROUNDS_MIN, FuzzCampaign, FuzzReport
 from tests.support.fuzz_client import FuzzClient
 from tests.support.tiers import rounds
 from tests.support.verification import problems
@@ -49,8 +49,11 @@ def test_hostile_peers_do_no_harm(tmp_path: Path, seed: int) -> None:
             lambda: broker.descriptor_count() < descriptors_before + DESCRIPTORS_OF_TOPICS,
             "descriptors are freed",
         )
-        assert broker.stop() == 0
-        assert problems(broker.data_dir, deep=False) == []
+        if seed % 2 == 0:
+            assert broker.stop() == 0
+            assert problems(broker.data_dir, deep=False) == []
+        else:
+            broker.kill()
         # What it wrote in that time it can read again, for itself and for others.
         broker.start()
         assert asyncio.run(campaign.count_healthy_records()) == report.healthy_rounds
@@ -65,7 +68,7 @@ def check_log(broker: BrokerProcess, report: FuzzReport, seed: int) -> None:
 
 def check_health(broker: BrokerProcess, report: FuzzReport) -> None:
     assert broker.is_running
-    assert report.healthy_rounds > 10
+    assert report.healthy_rounds >= HEALTHY_ROUNDS_MIN
     assert report.slowest_round_s < ROUND_S_MAX
     assert report.resident_bytes_max < RESIDENT_BYTES_MAX
 

@@ -79,6 +79,14 @@ def test_a_topic_that_is_gone_or_another_one_is_found(topics: dict[str, uuid.UUI
         history_of_three().check_topics(topics)
 
 
+def test_a_deleted_topic_that_is_back_is_found() -> None:
+    history = history_of_three()
+    history.deleted.add(uuid.UUID(int=9))
+    history.check_topics({"orders": ID, "again": uuid.UUID(int=10)})
+    with pytest.raises(PropertyViolated, match="deleted topics stay away"):
+        history.check_topics({"orders": ID, "gone": uuid.UUID(int=9)})
+
+
 def test_a_high_watermark_that_goes_back_is_found() -> None:
     seen = HighWatermarks(history_of_three())
     for offset in (3, 3, 9):

@@ -4,6 +4,7 @@ A checker that finds nothing may be right or may be blind; these tell which.
 """
 
 import asyncio
+import re
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -57,10 +58,26 @@ def handle_out_of_order(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def keep_topics_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    write_without_sync(monkeypatch, rb'"/brokers/topics/[^"]*": \[')
+
+
+def keep_deletions_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    write_without_sync(monkeypatch, rb'"/brokers/topics/[^"]*": null')
+    # What was interrupted would be finished at the next start.
+    monkeypatch.setattr(
+        "headwater.cluster.controller.Controller.finish_interrupted_deletions", do_nothing
+    )
+
+
+async def do_nothing(*_arguments: object) -> None:
+    """Stands where something would be done."""
+
+
+def write_without_sync(monkeypatch: pytest.MonkeyPatch, what: bytes) -> None:
     append = FileJournal._append
 
     def append_without_sync(self: FileJournal, data: bytes) -> None:
-        if b"/brokers/topics/" not in data:
+        if re.search(what, data) is None:
             append(self, data)
             return
         assert self._file is not None
@@ -88,11 +105,12 @@ def never_sync(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("plant", "broken"),
     [
-        (acknowledge_before_sync, "nothing acknowledged is lost|never replaced"),
+        (acknowledge_before_sync, "nothing acknowledged is lost|never replaced|can be written"),
         (forget_producers_at_restart, "stored once"),
         (store_repetitions, "stored once"),
         (handle_out_of_order, "order of a producer is kept"),
         (keep_topics_in_memory, "created topics stay"),
+        (keep_deletions_in_memory, "deleted topics stay away|created topics stay"),
         (show_old_high_watermarks, "high watermark never goes back"),
         (never_sync, "everybody gets done"),
     ],

@@ -19,7 +19,7 @@ from headwater.sim.broker_world import HOST, BrokerWorld
 from headwater.sim.disk_faults import Fault
 from headwater.sim.history import Contents, PropertyViolated
 from headwater.sim.network import NetworkConditions
-from headwater.sim.producing_client import UNDER_WAY_MAX, ProducingClient
+from headwater.sim.producing_client import ProducingClient
 from headwater.sim.reading_client import ReadingClient
 from headwater.sim.topic_client import TopicClient
 from headwater.sim.virtual_loop import SimulationDeadlock, SimulationLivelock
@@ -34,7 +34,6 @@ class BrokerCampaign:
         choices = BrokerWorldChoices(seed)
         self.world = BrokerWorld(seed, choices.settings, timer_lateness_ms=choices.lateness_ms)
         self.random = self.world.random.child("campaign").generator
-        self._disk_fills_up = self.random.random() < 0.3
         self.readers: list[ReadingClient] = []
         self.partitions: list[TopicPartition] = []
         self._working: list[asyncio.Task[Any]] = []
@@ -101,8 +100,6 @@ class BrokerCampaign:
                 random.choice(self.partitions),
                 is_idempotent=number % 3 != 2,
                 acks=1 if number % 3 == 2 and random.random() < 0.5 else -1,
-                # A batch that does not fit would be overtaken by a smaller one that does.
-                under_way_max=UNDER_WAY_MAX,
             )
             self._start_task(process.run, client.run(random.randint(5, 40)), self._working)
         for _ in range(2):
@@ -128,11 +125,17 @@ class BrokerCampaign:
             self._endless.append(task)
 
     async def _keep_creating(self, admin: TopicClient) -> None:
-        number = 0
+        """Topics come and go, some of them again under their old name."""
+        existing: list[str] = []
         while True:
             await asyncio.sleep(1.0)
-            await admin.create(f"more-{number}", 1)
-            number += 1
+            name = f"more-{self.random.randrange(6)}"
+            if name in existing:
+                await admin.delete(name)
+                existing.remove(name)
+            else:
+                await admin.create(name, self.random.randint(1, 2))
+                existing.append(name)
 
     async def _check_clients(self) -> None:
         for task in (*self._working, *self._endless):
@@ -182,7 +185,7 @@ class BrokerCampaign:
             (self.stop, 2),
             (self.break_connections, 3),
             (self.partition, 2),
-            (self.fill_disk, 2 if self._disk_fills_up else 0),
+            (self.fill_disk, 1),
             (self.fail_sync, 1),
             (self.move_clock, 1),
         ]

@@ -40,6 +40,7 @@ FETCH_VERSION: Final = 12
 #: Those that may leave a request without an answer: acks=0, and fetches that wait for weeks.
 MAY_STAY_SILENT: Final = (ApiKey.PRODUCE, ApiKey.FETCH)
 HOSTILE_PEERS: Final = 8
+HEALTHY_ROUNDS_MIN: Final = 20
 SAMPLE_INTERVAL_S: Final = 0.1
 
 
@@ -143,7 +144,8 @@ class FuzzCampaign:
     # -- the healthy -------------------------------------------------------------------------------
 
     async def _stay_healthy(self, client: FuzzClient, done: asyncio.Event) -> None:
-        while not done.is_set():
+        # Some rounds are left for when the hostile are gone.
+        while not done.is_set() or self.report.healthy_rounds < HEALTHY_ROUNDS_MIN:
             began_s = time.monotonic()
             try:
                 await self._healthy_round(client)

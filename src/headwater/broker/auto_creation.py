@@ -26,14 +26,15 @@ async def create_missing(names: Sequence[str], broker: BrokerContext) -> dict[st
     """Create topics with the broker's defaults; by name, why one cannot be used yet."""
     if not broker.settings.boolean("auto.create.topics.enable"):
         return {}
-    wanted = [NewTopic(name) for name in names if not is_internal(name)]
-    if not wanted:
+    ordinary = [name for name in names if not is_internal(name)]
+    if not ordinary:
         return {}
     try:
-        check_change_count(len(wanted))
+        check_change_count(len(ordinary))
+        wanted = [NewTopic(name) for name in ordinary]
         outcomes = await within(_WAIT_MS_MAX, broker.controller.create_topics(wanted))
     except KafkaError as error:
-        return {topic.name: _told(error) for topic in wanted}
+        return dict.fromkeys(ordinary, _told(error))
     return {
         name: _told(outcome)
         for name, outcome in outcomes.items()

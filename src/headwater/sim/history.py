@@ -55,6 +55,8 @@ class History:
     )
     #: Topics whose creation was acknowledged, and the ids that were told.
     topics: dict[str, uuid.UUID] = field(default_factory=dict)
+    #: The ids of topics whose deletion was acknowledged.
+    deleted: set[uuid.UUID] = field(default_factory=set)
 
     def send(self, sent: Sent) -> bytes:
         """The value for a record that is about to be sent."""
@@ -143,13 +145,16 @@ class History:
                 last[sent.client] = sent.number
 
     def check_topics(self, topics: Mapping[str, uuid.UUID]) -> None:
-        """A topic that was created is there, and is the same one."""
+        """A topic that was created is there and is the same one; one that was deleted is not."""
         for name, topic_id in self.topics.items():
             if topics.get(name) != topic_id:
                 raise PropertyViolated(
                     f"created topics stay: {name} should have the id {topic_id} and has "
                     f"{topics.get(name)}"
                 )
+        for name, topic_id in topics.items():
+            if topic_id in self.deleted:
+                raise PropertyViolated(f"deleted topics stay away: {name} is back as {topic_id}")
 
 
 def check_offsets(contents: Contents) -> None:

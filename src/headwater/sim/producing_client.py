@@ -54,14 +54,12 @@ class ProducingClient:
         *,
         is_idempotent: bool,
         acks: int = ACKS_ALL,
-        under_way_max: int = UNDER_WAY_MAX,
     ) -> None:
         self._link = link
         self._history = history
         self._partition = partition
         self._is_idempotent = is_idempotent
         self._acks = acks
-        self._under_way_max = under_way_max
         self._producer_id = NO_PRODUCER_ID
         self._producer_epoch = -1
         self._record_count = 0
@@ -74,7 +72,7 @@ class ProducingClient:
         """Send so many batches; returns when all of them are acknowledged."""
         if self._is_idempotent:
             await self._get_producer_id()
-        depth = self._random.randint(1, self._under_way_max) if self._is_idempotent else 1
+        depth = self._random.randint(1, UNDER_WAY_MAX) if self._is_idempotent else 1
         while batch_count or self._under_way:
             while batch_count and len(self._under_way) < depth:
                 self._under_way.append(self._next_batch())

@@ -1,4 +1,4 @@
-"""A simulated client that creates topics, and holds the broker to what it said about them."""
+"""A simulated client that creates and deletes topics, and holds the broker to its word."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ from headwater.wire.messages.create_topics import (
     CreatableTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,
+)
+from headwater.wire.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
 )
 from headwater.wire.messages.metadata import MetadataRequest, MetadataResponse
 
@@ -31,20 +36,18 @@ class TopicClient:
             ],
             timeout_ms=5_000,
         )
-        is_first = True
         while True:
             try:
                 answer = await self._link.ask(request, CreateTopicsResponse)
             except Unanswered:
-                is_first = False
                 await self._link.pause()
                 continue
             result = answer.topics[0]
             if result.error_code == ErrorCode.NONE:
                 self._history.topics[name] = result.topic_id
                 break
-            if result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS and not is_first:
-                # An attempt that was not answered has worked after all.
+            if result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
+                # An attempt that was not answered has worked after all, perhaps one of long ago.
                 self._history.topics[name] = (await self.topics())[name]
                 break
             if result.error_code not in _TRY_AGAIN:
@@ -52,9 +55,34 @@ class TopicClient:
                 raise PropertyViolated(
                     f"a topic can be created: {name} got {error.name}, {result.error_message}"
                 )
-            is_first = False
             await self._link.pause()
         return [TopicPartition(name, number) for number in range(partition_count)]
+
+    async def delete(self, name: str) -> None:
+        """Delete a topic, however often it has to be asked for."""
+        # From now on nobody can tell whether it is there, until an answer comes.
+        topic_id = self._history.topics.pop(name)
+        # By id, because a request that is late must not delete the next topic of that name.
+        request = DeleteTopicsRequest(
+            topics=[DeleteTopicState(topic_id=topic_id)], timeout_ms=5_000
+        )
+        is_first = True
+        while True:
+            try:
+                answer = await self._link.ask(request, DeleteTopicsResponse)
+            except Unanswered:
+                is_first = False
+                await self._link.pause()
+                continue
+            code = answer.responses[0].error_code
+            if code == ErrorCode.NONE or (code == ErrorCode.UNKNOWN_TOPIC_ID and not is_first):
+                self._history.deleted.add(topic_id)
+                return
+            if code not in _TRY_AGAIN:
+                error = ErrorCode.from_wire(code)
+                raise PropertyViolated(f"a topic can be deleted: {name} got {error.name}")
+            is_first = False
+            await self._link.pause()
 
     async def topics(self) -> dict[str, uuid.UUID]:
         """All topics that the broker knows, with their ids."""
@@ -69,7 +97,10 @@ class TopicClient:
     async def watch(self) -> None:
         """Look again and again whether all topics are there."""
         while True:
-            # What is created while the question is under way need not be in the answer.
-            known = dict(self._history.topics)
-            History(topics=known).check_topics(await self.topics())
+            # What comes and goes while the question is under way may be in the answer or not.
+            known, gone = dict(self._history.topics), set(self._history.deleted)
+            answer = await self.topics()
+            still = self._history.topics
+            topics = {name: each for name, each in known.items() if still.get(name) == each}
+            History(topics=topics, deleted=gone).check_topics(answer)
             await self._link.pause()

@@ -48,6 +48,7 @@ from headwater.storage.segment import LogSegment
 from headwater.storage.segment_list import SegmentList, UnfinishedChange
 from headwater.storage.time_index import TimestampOffset
 from headwater.storage.transaction_index import AbortedTransaction
+from headwater.storage.unwritten_batches import UnwrittenBatches
 from headwater.wire.records import (
     NO_TIMESTAMP,
     BatchHeader,
@@ -92,6 +93,7 @@ class PartitionLog:
         self.handles = handles
         self.segments = segments
         self.producer_states = producer_states
+        self._unwritten = UnwrittenBatches()
         self.leader_epochs = leader_epochs
         self.log_start_offset = log_start_offset
         self.log_end_offset = segments.active.next_offset
@@ -167,12 +169,21 @@ class PartitionLog:
         self, data: Buffer, headers: Sequence[BatchHeader], origin: AppendOrigin, now_ms: int
     ) -> BatchMetadata | None:
         """The common half of both appends; returns the earlier batch that this one repeats."""
+        if self._unwritten:
+            self._unwritten.check(headers, self.partition)
         pending = self._prepare(data, headers, origin)
         if pending is not None and pending.duplicate is not None:
             return pending.duplicate
-        self._assign_epochs(headers)
-        segment = self._segment_for(headers, len(data), now_ms)
-        self._write_to(segment, data, headers)
+        try:
+            self._assign_epochs(headers)
+            segment = self._segment_for(headers, len(data), now_ms)
+            self._write_to(segment, data, headers)
+        except LogStorageError:
+            if origin is AppendOrigin.CLIENT:
+                self._unwritten.refused(headers, self.producer_states)
+            raise
+        if self._unwritten:
+            self._unwritten.written(headers)
         if pending is None:
             self.producer_states.end_offset = self.log_end_offset
         else:
