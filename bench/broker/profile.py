@@ -33,7 +33,7 @@ _TOPIC = "profiled"
 #: Enough that no load comes to its end while it is looked at.
 _MANY = 10**9
 _CONSUMED_BATCHES = 30_000
-_EVERYTHING = 0.95
+_EVERYTHING = 0.9
 
 #: Puts a server under load until the event is set.
 Load = Callable[[Server, int, threading.Event], None]

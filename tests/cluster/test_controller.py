@@ -451,6 +451,13 @@ async def test_a_disk_that_was_full_does_not_leave_a_topic_half_deleted() -> Non
     # The mark is durable and the logs are gone, so the topic is too; the nodes follow.
     assert "t" not in controller.image.topics
     assert await session.children("/admin/delete_topics") == ["t"]
+    # As long as they cannot, the name cannot be had again; others can.
+    journal.refusals = 1
+    answers = await controller.create_topics([NewTopic("t"), NewTopic("other")])
+    refused = answers["t"]
+    assert isinstance(refused, KafkaError) and refused.code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert isinstance(answers["other"], CreatedTopic)
+    journal.refusals = 0
     assert isinstance((await controller.create_topics([NewTopic("t")]))["t"], CreatedTopic)
     assert await session.children("/admin/delete_topics") == []
 

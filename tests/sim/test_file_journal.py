@@ -78,9 +78,25 @@ def test_after_a_failed_sync_nothing_is_taken_any_more() -> None:
         disk = FaultyDisk(1)
         journal, _ = await load(disk)
         disk.faults.append(Fault(operations=SYNCS, hit_count_max=1))
-        with pytest.raises(StoreWriteError, match="cannot be written"):
+        with pytest.raises(StoreWriteError, match="cannot be synced"):
             await journal.commit({"/a": row("/a", b"")}, 1)
         with pytest.raises(StoreWriteError, match="takes no more"):
             await journal.commit({"/a": row("/a", b"")}, 2)
+
+    asyncio.run(run())
+
+
+def test_a_disk_that_was_full_is_used_again_when_it_has_room() -> None:
+    async def run() -> None:
+        disk = FaultyDisk(1)
+        journal, _ = await load(disk)
+        disk.capacity_bytes = disk.used_bytes + 40
+        for _ in range(3):
+            with pytest.raises(StoreWriteError, match="cannot be written"):
+                await journal.commit({"/a": row("/a", b"x" * 500)}, 1)
+        disk.capacity_bytes = None
+        await journal.commit({"/b": row("/b", b"")}, 2)
+        _, content = await load(disk)
+        assert [each.path for each in content.rows] == ["/b"]
 
     asyncio.run(run())

@@ -75,7 +75,10 @@ class Listeners:
         for exchange in self._waiting:
             exchange.disconnect("the broker stops before it was ready")
         self._waiting = []
-        await asyncio.gather(*(listener.close(grace_s) for listener in self._listeners))
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + grace_s
+        for listener in self._listeners:
+            await listener.close(max(0.0, deadline_s - loop.time()))
         self._listeners = []
 
     def _receive(self, exchange: Exchange) -> None:

@@ -6,7 +6,8 @@ what only Headwater tells is left out where there is no answer.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 
 from headwater.base.errors import KafkaError
 from headwater.cli.durability_promise import durability_promise
@@ -46,7 +47,7 @@ async def check_brokers(connection: ClusterConnection, servers: str) -> AsyncIte
             yield problem("listeners", _unreachable_broker(broker, dialled, failure))
 
 
-def _unreachable_broker(broker: BrokerNode, dialled: Collection[str], failure: str) -> str:
+def _unreachable_broker(broker: BrokerNode, dialled: set[str], failure: str) -> str:
     host = broker.address.host
     advice = "check its advertised.listeners, and what is between you and it"
     if host in _NOWHERE or (host in _THIS_MACHINE and not dialled & _THIS_MACHINE):

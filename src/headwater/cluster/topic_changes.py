@@ -49,8 +49,10 @@ class TopicChanges:
         self, requests: Sequence[NewTopic], *, validate_only: bool
     ) -> dict[str, CreatedTopic | KafkaError]:
         """Create the topics that may be; by name, what was created or why it was not."""
-        await self._remove_leftovers()
+        left = await self._remove_leftovers()
         answers = self._creation.plan(requests, self._publisher.image, self._collisions)
+        # A name whose old nodes are still there cannot be had yet.
+        answers |= {name: left[name] for name in answers.keys() & left}
         plans = {name: plan for name, plan in answers.items() if isinstance(plan, TopicPlan)}
         errors: dict[str, KafkaError] = {}
         if plans and not validate_only:

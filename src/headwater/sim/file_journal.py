@@ -83,12 +83,25 @@ class FileJournal:
             raise StoreWriteError("The simulated journal takes no more changes.")
         try:
             file.write_at(self._end, data)
+        except OSError as error:
+            self._is_broken = not self._cut_back(file)
+            raise StoreWriteError(f"The simulated journal cannot be written: {error}") from error
+        try:
             file.sync()
         except OSError as error:
             # After a sync that failed nobody knows what is on the disk.
             self._is_broken = True
-            raise StoreWriteError(f"The simulated journal cannot be written: {error}") from error
+            raise StoreWriteError(f"The simulated journal cannot be synced: {error}") from error
         self._end += len(data)
+
+    def _cut_back(self, file: File) -> bool:
+        """Whether what a failed write left behind is gone for good."""
+        try:
+            file.truncate(self._end)
+            file.sync()
+        except OSError:
+            return False
+        return True
 
     async def close(self) -> None:
         file, self._file = self._file, None

@@ -169,7 +169,7 @@ class PartitionLog:
         self, data: Buffer, headers: Sequence[BatchHeader], origin: AppendOrigin, now_ms: int
     ) -> BatchMetadata | None:
         """The common half of both appends; returns the earlier batch that this one repeats."""
-        if self._unwritten:
+        if self._unwritten and origin is AppendOrigin.CLIENT:
             self._unwritten.check(headers, self.partition)
         pending = self._prepare(data, headers, origin)
         if pending is not None and pending.duplicate is not None:
