@@ -6,8 +6,7 @@ what only Headwater tells is left out where there is no answer.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 
 from headwater.base.errors import KafkaError
 from headwater.cli.durability_promise import durability_promise
