@@ -169,7 +169,8 @@ class PartitionLog:
         self, data: Buffer, headers: Sequence[BatchHeader], origin: AppendOrigin, now_ms: int
     ) -> BatchMetadata | None:
         """The common half of both appends; returns the earlier batch that this one repeats."""
-        if self._unwritten and origin is AppendOrigin.CLIENT:
+        unwritten = self._unwritten.first_sequences  # Nearly always empty.
+        if unwritten and origin is AppendOrigin.CLIENT:
             self._unwritten.check(headers, self.partition)
         pending = self._prepare(data, headers, origin)
         if pending is not None and pending.duplicate is not None:
@@ -182,7 +183,7 @@ class PartitionLog:
             if origin is AppendOrigin.CLIENT:
                 self._unwritten.refused(headers, self.producer_states)
             raise
-        if self._unwritten:
+        if unwritten:
             self._unwritten.written(headers)
         if pending is None:
             self.producer_states.end_offset = self.log_end_offset
@@ -192,6 +193,10 @@ class PartitionLog:
         return None
 
     def _assign_epochs(self, headers: Sequence[BatchHeader]) -> None:
+        epochs = self.leader_epochs
+        is_same_leader = len(headers) == 1 and headers[0].leader_epoch == epochs.latest_epoch
+        if is_same_leader and not epochs.is_dirty:
+            return
         try:
             for header in headers:
                 if header.leader_epoch >= 0:
@@ -206,7 +211,9 @@ class PartitionLog:
         self, data: Buffer, headers: Sequence[BatchHeader], origin: AppendOrigin
     ) -> PendingAppend | None:
         """What an append does to the producer states; None if no batch has a producer."""
-        if all(header.producer_id < 0 for header in headers):
+        if headers[0].producer_id < 0 and (
+            len(headers) == 1 or all(header.producer_id < 0 for header in headers)
+        ):
             return None
         batches = AppendedBatch.read_all(headers, data)
         try:
@@ -245,7 +252,9 @@ class PartitionLog:
 
     def _segment_for(self, headers: Sequence[BatchHeader], size: int, now_ms: int) -> LogSegment:
         """The active segment, or a new one if the batches call for it."""
-        max_timestamp = max(header.max_timestamp for header in headers)
+        max_timestamp = headers[0].max_timestamp
+        if len(headers) > 1:
+            max_timestamp = max(header.max_timestamp for header in headers)
         active = self.segments.active
         if active.should_roll(size, headers[-1].last_offset, max_timestamp, now_ms, self.config):
             # A leader's batch may lie so far behind a compacted stretch that only a segment of

@@ -26,27 +26,24 @@ PRODUCERS_MAX: Final = 1_000
 class UnwrittenBatches:
     """The owner is the partition's log."""
 
-    __slots__ = ("_first_sequences",)
+    __slots__ = ("first_sequences",)
 
     def __init__(self) -> None:
         #: By producer id and epoch.
-        self._first_sequences: dict[tuple[int, int], int] = {}
-
-    def __len__(self) -> int:
-        return len(self._first_sequences)
+        self.first_sequences: dict[tuple[int, int], int] = {}
 
     def refused(self, headers: Iterable[BatchHeader], states: ProducerStates) -> None:
         """A client's batches could not be written."""
         for header in headers:
             if header.has_producer_id and states.entry(header.producer_id) is None:
-                if len(self._first_sequences) >= PRODUCERS_MAX:
-                    del self._first_sequences[next(iter(self._first_sequences))]
-                self._first_sequences.setdefault(_key(header), header.base_sequence)
+                if len(self.first_sequences) >= PRODUCERS_MAX:
+                    del self.first_sequences[next(iter(self.first_sequences))]
+                self.first_sequences.setdefault(_key(header), header.base_sequence)
 
     def check(self, headers: Iterable[BatchHeader], partition: TopicPartition) -> None:
         """Raise if a batch comes before the one that was refused."""
         for header in headers:
-            first = self._first_sequences.get(_key(header))
+            first = self.first_sequences.get(_key(header))
             if first is not None and header.base_sequence != first:
                 raise OutOfOrderSequenceError(
                     f"Producer {header.producer_id} wrote to {partition} with sequence number "
@@ -56,7 +53,7 @@ class UnwrittenBatches:
     def written(self, headers: Iterable[BatchHeader]) -> None:
         """From now on the producers' states tell what may come."""
         for header in headers:
-            self._first_sequences.pop(_key(header), None)
+            self.first_sequences.pop(_key(header), None)
 
 
 def _key(header: BatchHeader) -> tuple[int, int]:
