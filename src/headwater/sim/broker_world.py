@@ -92,8 +92,9 @@ class BrokerWorld:
         return self.loop.run_until_complete(work)
 
     def close(self) -> None:
-        logging.getLogger("headwater").removeHandler(self._log_handler)
+        # What the dead still log when they are buried goes nowhere.
         self.loop.close()
+        logging.getLogger("headwater").removeHandler(self._log_handler)
 
     # -- the broker's life -----------------------------------------------------------------------
 

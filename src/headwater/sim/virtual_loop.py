@@ -220,6 +220,9 @@ class VirtualLoop(BaseEventLoop):
             task._log_destroy_pending = False  # type: ignore[attr-defined]
         super().close()
 
+    def __del__(self) -> None:
+        """It holds nothing of the operating system, so one that was not closed is no fault."""
+
 
 def _keep_unhandled(loop: asyncio.AbstractEventLoop, happened: dict[str, Any]) -> None:
     # A power cut ends whatever it hits; nobody has to handle it.
