@@ -22,6 +22,7 @@ def descriptor(tmp_path: Path) -> Iterator[int]:
 
 
 def _drop(descriptor: int) -> None:
+    os.fsync(descriptor)  # What is not on disk cannot be dropped.
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
