@@ -8,6 +8,7 @@ not be measured.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -64,7 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with tempfile.TemporaryDirectory(dir=directory, ignore_cleanup_errors=True) as parent:
             run = Run(Pair(Path(parent).absolute(), makers), sizes, results, tuple(options.client))
-            _measure_all(run, options.only or MEASUREMENTS, lambda: _write(output, results, about))
+            with contextlib.closing(run.java):
+                save = partial(_write, output, results, about)
+                _measure_all(run, options.only or MEASUREMENTS, save)
     except KeyboardInterrupt:
         results.is_interrupted = True
     finally:

@@ -1,49 +1,114 @@
-"""Apache Kafka's Java clients as loads: ProducerPerformance, and a consumer.
+"""Apache Kafka's Java clients as loads: ProducerPerformance, ConsumerPerformance, or a stand-in.
 
-Consumers are run by ConsumerPerformance if both servers coordinate consumer groups, which it needs.
-Until then a small program takes its place that assigns partitions, with the same client and the
-same settings; Java compiles it when it starts, which needs a JDK.
+The tools run one after the other in one process, see `JavaClients.java`, which Java compiles when
+it starts; that needs a JDK. Consumers are run by ConsumerPerformance if both servers coordinate
+consumer groups, which it needs. Until then a small program takes its place that assigns partitions,
+with the same client and the same settings.
 """
 
 from __future__ import annotations
 
 import re
+import subprocess
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
 from bench.broker.client_run import ClientRun
 from bench.broker.servers import Server
-from headwater.testing.apache_kafka import ToolFailed, resolve, run_tool
-from headwater.testing.apache_kafka.processes import forget_process, kill_process, start_process
+from headwater.testing.apache_kafka import ToolFailed, resolve
+from headwater.testing.apache_kafka.processes import kill_process, start_process
 from headwater.testing.apache_kafka.tools import MEASURING_FLAGS
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.api_versions import ApiVersionsRequest
 
-_ASSIGNED_CONSUMER = Path(__file__).with_name("AssignedConsumerPerformance.java")
+_PROGRAM = Path(__file__).with_name("JavaClients.java")
 _SENT = re.compile(r"^(\d+) records sent, ([\d.]+) records/sec", re.M)
 _TIMEOUT_S = 300.0
 
 
-def produce(
-    server: Server,
-    topic: str,
-    *,
-    record_size_bytes: int,
-    record_count: int,
-    properties: Mapping[str, str],
-) -> ClientRun:
-    """Run ProducerPerformance; the client has its defaults but for `properties`."""
-    result = run_tool(
-        "producer-perf-test",
-        [
+class JavaClients:
+    """The process that the tools run in; it starts with the first run and ends with `close`."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def close(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            kill_process(process)
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    pipe.close()
+
+    def produce(
+        self,
+        server: Server,
+        topic: str,
+        *,
+        record_size_bytes: int,
+        record_count: int,
+        properties: Mapping[str, str],
+    ) -> ClientRun:
+        """Run ProducerPerformance; the client has its defaults but for `properties`."""
+        text = self._run(
+            "produce",
             *("--topic", topic, "--throughput", "-1"),
             *("--num-records", str(record_count), "--record-size", str(record_size_bytes)),
             *("--producer-props", f"bootstrap.servers={server.bootstrap}"),
             *(f"{name}={value}" for name, value in properties.items()),
-        ],
-        timeout_s=_TIMEOUT_S,
-    )
-    return parse_producer_report(result.stdout, record_size_bytes)
+        )
+        return parse_producer_report(text, record_size_bytes)
+
+    def consume_as_group(self, server: Server, topic: str, record_count: int) -> ClientRun:
+        """Run ConsumerPerformance; its time is that of fetching, without joining the group."""
+        text = self._run(
+            "consume-as-group",
+            *("--bootstrap-server", server.bootstrap, "--topic", topic),
+            *("--messages", str(record_count), "--hide-header", "--timeout", "30000"),
+        )
+        return parse_consumer_report(text)
+
+    def consume_assigned(
+        self, server: Server, topic: str, partition_count: int, record_count: int
+    ) -> ClientRun:
+        """Consume all partitions without a group."""
+        text = self._run(
+            "consume-assigned", server.bootstrap, topic, str(partition_count), str(record_count)
+        )
+        count, size_bytes, milliseconds = text.split()[-3:]
+        return ClientRun(int(count), int(size_bytes), float(milliseconds) / 1000)
+
+    def _run(self, *words: str) -> str:
+        """What a tool prints."""
+        process = self._process
+        if process is None or process.poll() is not None:
+            command = resolve().command(str(_PROGRAM), jvm_flags=MEASURING_FLAGS)
+            process = self._process = start_process(
+                command, stdin=subprocess.PIPE, stderr=subprocess.STDOUT
+            )
+        guard = threading.Timer(_TIMEOUT_S, process.kill)
+        guard.start()
+        try:
+            return _converse(process, "\t".join(words))
+        finally:
+            guard.cancel()
+
+
+def _converse(process: subprocess.Popen[bytes], line: str) -> str:
+    if process.stdin is None or process.stdout is None:
+        raise ToolFailed("The process of Kafka's Java clients has no pipes.")
+    process.stdin.write(f"{line}\n".encode())
+    process.stdin.flush()
+    printed: list[str] = []
+    for answer in process.stdout:
+        text = answer.decode(errors="replace").rstrip("\n")
+        if text == "finished":
+            return "\n".join(printed)
+        if text.startswith("failed "):
+            raise ToolFailed("\n".join([*printed[-20:], text]))
+        printed.append(text)
+    raise ToolFailed("\n".join(["Kafka's Java clients ended:", *printed[-20:]]))
 
 
 def parse_producer_report(text: str, record_size_bytes: int) -> ClientRun:
@@ -55,26 +120,6 @@ def parse_producer_report(text: str, record_size_bytes: int) -> ClientRun:
     return ClientRun(count, count * record_size_bytes, count / rate)
 
 
-def coordinates_groups(server: Server) -> bool:
-    """Whether the server serves what ConsumerPerformance needs."""
-    with server.connect() as client:
-        keys = {api.api_key for api in client.ask(ApiVersionsRequest()).api_keys}
-    return {ApiKey.FIND_COORDINATOR, ApiKey.JOIN_GROUP, ApiKey.OFFSET_FETCH} <= keys
-
-
-def consume_as_group(server: Server, topic: str, record_count: int) -> ClientRun:
-    """Run ConsumerPerformance; its time is that of fetching, without joining the group."""
-    result = run_tool(
-        "consumer-perf-test",
-        [
-            *("--bootstrap-server", server.bootstrap, "--topic", topic),
-            *("--messages", str(record_count), "--hide-header", "--timeout", "30000"),
-        ],
-        timeout_s=_TIMEOUT_S,
-    )
-    return parse_consumer_report(result.stdout)
-
-
 def parse_consumer_report(text: str) -> ClientRun:
     """The line of figures that ConsumerPerformance prints."""
     cells = text.strip().splitlines()[-1].split(", ")
@@ -84,20 +129,8 @@ def parse_consumer_report(text: str) -> ClientRun:
     return ClientRun(count, round(megabytes * 1024 * 1024), fetch_ms / 1000)
 
 
-def consume_assigned(
-    server: Server, topic: str, partition_count: int, record_count: int
-) -> ClientRun:
-    """Consume all partitions without a group."""
-    arguments = [server.bootstrap, topic, str(partition_count), str(record_count)]
-    command = resolve().command(str(_ASSIGNED_CONSUMER), *arguments, jvm_flags=MEASURING_FLAGS)
-    process = start_process(command)
-    try:
-        stdout, stderr = process.communicate(timeout=_TIMEOUT_S)
-    except BaseException:
-        kill_process(process)
-        raise
-    forget_process(process)
-    if process.returncode != 0:
-        raise ToolFailed(f"The consumer in Java failed:\n{stderr.decode(errors='replace')}")
-    count, size_bytes, milliseconds = stdout.split()[-3:]
-    return ClientRun(int(count), int(size_bytes), float(milliseconds) / 1000)
+def coordinates_groups(server: Server) -> bool:
+    """Whether the server serves what ConsumerPerformance needs."""
+    with server.connect() as client:
+        keys = {api.api_key for api in client.ask(ApiVersionsRequest()).api_keys}
+    return {ApiKey.FIND_COORDINATOR, ApiKey.JOIN_GROUP, ApiKey.OFFSET_FETCH} <= keys

@@ -28,12 +28,14 @@ from bench.broker.servers import HeadwaterServer, Server
 from headwater.testing.apache_kafka.processes import kill_process
 
 _PARTITION_COUNT = 6
-_RATE_PER_S = 400
+_RATE_PER_S = 200
 _TOPIC = "profiled"
 #: Enough that no load comes to its end while it is looked at.
 _MANY = 10**9
 _CONSUMED_BATCHES = 30_000
 _EVERYTHING = 0.9
+#: A thread that waits for work, which the sampler takes for one that works.
+_IDLE_THREAD = "_worker (concurrent/futures/thread.py"
 
 #: Puts a server under load until the event is set.
 Load = Callable[[Server, int, threading.Event], None]
@@ -134,7 +136,7 @@ def _sample(pid: int, seconds: float, path: Path, *, native: bool) -> str:
         [
             *(sampler, "record", "--pid", str(pid), "--duration", str(max(1, round(seconds)))),
             *("--rate", str(_RATE_PER_S), "--function", "--format", "raw", "--output", str(path)),
-            *(["--native"] if native else ["--nonblocking"]),
+            *(["--native"] if native else []),
         ],
         check=True,
         capture_output=True,
@@ -150,6 +152,8 @@ def summarise(stacks: str) -> Profile:
     for line in stacks.splitlines():
         text, _, number = line.rpartition(" ")
         frames = text.split(";")
+        if any(_IDLE_THREAD in frame for frame in frames):
+            continue
         count = int(number)
         sample_count += count
         own[frames[-1]] += count

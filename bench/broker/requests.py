@@ -11,8 +11,8 @@ import itertools
 from collections.abc import Callable
 from functools import partial
 
-from bench.broker import java_clients
 from bench.broker.client_run import ClientRun, ServerRun, observe
+from bench.broker.java_clients import JavaClients
 from bench.broker.request_load import RequestLoad, produce_frame
 from bench.broker.results import REQUESTS, Row, full_spread
 from bench.broker.run import Run, take_turns
@@ -45,7 +45,7 @@ def measure(run: Run, servers: tuple[Server, Server]) -> None:
     if "java" in run.clients:
         what = f"Java, {IN_FLIGHT} in flight"
         record_count = max(500, int(run.sizes.request_s * _JAVA_RATE_PER_S))
-        load = partial(_load_with_java, record_count=record_count)
+        load = partial(_load_with_java, run.java, record_count=record_count)
         run.attempt(what, partial(_add_row, run, servers, what, load))
 
 
@@ -83,11 +83,11 @@ def _load(server: Server, *, connection_count: int, seconds: float) -> ServerRun
             return observe(server, work)
 
 
-def _load_with_java(server: Server, *, record_count: int) -> ServerRun:
+def _load_with_java(java: JavaClients, server: Server, *, record_count: int) -> ServerRun:
     with server.topic(f"requests-{next(_topic_numbers)}", 1) as topic:
         return observe(
             server,
-            lambda: java_clients.produce(
+            lambda: java.produce(
                 server,
                 topic,
                 record_size_bytes=RECORD_SIZE_BYTES,

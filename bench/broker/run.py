@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from bench.broker.java_clients import JavaClients
 from bench.broker.results import Results
 from bench.broker.servers import Pair, Server
 from bench.broker.sizes import Sizes
@@ -25,6 +26,7 @@ class Run:
     results: Results
     #: Of `CLIENTS`, those to measure with.
     clients: tuple[str, ...] = CLIENTS
+    java: JavaClients = field(default_factory=JavaClients)
     _start_s: float = field(default_factory=time.monotonic)
 
     def say(self, line: str) -> None:

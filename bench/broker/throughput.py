@@ -6,8 +6,9 @@ import itertools
 from collections.abc import Callable
 from functools import partial
 
-from bench.broker import java_clients, librdkafka_client
+from bench.broker import librdkafka_client
 from bench.broker.client_run import ClientRun, ServerRun, observe
+from bench.broker.java_clients import JavaClients, coordinates_groups
 from bench.broker.request_load import RequestLoad, frames_for_all, records_per_batch
 from bench.broker.results import CPU, THROUGHPUT, Row, full_spread
 from bench.broker.run import Run, settle_disk, take_turns
@@ -32,6 +33,9 @@ _topic_numbers = itertools.count(1)
 
 
 def measure(run: Run, servers: tuple[Server, Server]) -> None:
+    if "java" in run.clients:
+        run.say("Java's clients warm up")
+        _warm_java_up(run, servers)
     for acks, durable, name in _MODES:
         for server in servers:
             server.set_durable(durable)
@@ -45,6 +49,21 @@ def measure(run: Run, servers: tuple[Server, Server]) -> None:
     for size_bytes in RECORD_SIZES_BYTES:
         what = f"Consume {size_text(size_bytes)}"
         run.attempt(what, partial(_consume_rows, run, servers, size_bytes))
+
+
+def _warm_java_up(run: Run, servers: tuple[Server, Server]) -> None:
+    send = partial(_produce_with_java, run.java)
+    for size_bytes in RECORD_SIZES_BYTES:
+        count = run.sizes.run_bytes_max // 10 // size_bytes
+        for server in servers:
+            _produce(
+                server,
+                send=send,
+                acks="1",
+                durable=False,
+                size_bytes=size_bytes,
+                record_count=count,
+            )
 
 
 def _sizes(run: Run, client: str, acks: str) -> tuple[int, ...]:
@@ -68,7 +87,8 @@ def _produce_row(
     what: str,
 ) -> None:
     sizes = run.sizes
-    produce = partial(_produce, client=client, acks=acks, durable=durable, size_bytes=size_bytes)
+    send = partial(_produce_with_java, run.java) if client == "java" else _produce_with_librdkafka
+    produce = partial(_produce, send=send, acks=acks, durable=durable, size_bytes=size_bytes)
     # Both sides get the same number of records. How fast they are is tried out first, with little
     # where each batch waits for the disk.
     lowest = max(200, 2 * MEGABYTE // size_bytes)
@@ -83,12 +103,17 @@ def _produce_row(
 
 
 def _produce(
-    server: Server, *, client: str, acks: str, durable: bool, size_bytes: int, record_count: int
+    server: Server,
+    *,
+    send: Callable[[Server, str, str, int, int], ClientRun],
+    acks: str,
+    durable: bool,
+    size_bytes: int,
+    record_count: int,
 ) -> ServerRun:
     configs = server.durable_topic_configs if durable else {}
     with server.topic(f"produce-{next(_topic_numbers)}", PARTITION_COUNT, configs) as topic:
-        work = _produce_with_java if client == "java" else _produce_with_librdkafka
-        result = observe(server, lambda: work(server, topic, acks, size_bytes, record_count))
+        result = observe(server, lambda: send(server, topic, acks, size_bytes, record_count))
         with server.connect() as raw:
             stored = raw.record_count(topic, PARTITION_COUNT)
     if stored != record_count:
@@ -97,9 +122,9 @@ def _produce(
 
 
 def _produce_with_java(
-    server: Server, topic: str, acks: str, size_bytes: int, record_count: int
+    java: JavaClients, server: Server, topic: str, acks: str, size_bytes: int, record_count: int
 ) -> ClientRun:
-    return java_clients.produce(
+    return java.produce(
         server,
         topic,
         record_size_bytes=size_bytes,
@@ -139,7 +164,7 @@ def _consume_rows(run: Run, servers: tuple[Server, Server], size_bytes: int) -> 
         if client_name == "librdkafka" and size_bytes not in run.sizes.librdkafka_sizes_bytes:
             continue
         what = f"Consume {size_text(size_bytes)}, {_CLIENT_NAMES[client_name]}"
-        consume = _consumer(servers, client_name, topic, record_count, size_bytes)
+        consume = _consumer(run, servers, client_name, topic, record_count, size_bytes)
         run.attempt(what, partial(_consume_row, run, servers, client_name, consume, what))
     for server in servers:
         with server.connect() as client:
@@ -162,12 +187,17 @@ def _consume_row(
 
 
 def _consumer(
-    servers: tuple[Server, Server], client: str, topic: str, record_count: int, size_bytes: int
+    run: Run,
+    servers: tuple[Server, Server],
+    client: str,
+    topic: str,
+    record_count: int,
+    size_bytes: int,
 ) -> Callable[[Server], ClientRun]:
     if client == "java":
-        if all(map(java_clients.coordinates_groups, servers)):
-            return lambda server: java_clients.consume_as_group(server, topic, record_count)
-        return lambda server: java_clients.consume_assigned(
+        if all(map(coordinates_groups, servers)):
+            return lambda server: run.java.consume_as_group(server, topic, record_count)
+        return lambda server: run.java.consume_assigned(
             server, topic, PARTITION_COUNT, record_count
         )
 
