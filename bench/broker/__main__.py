@@ -61,6 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if busy > _LOAD_MAX:
         text = f"{busy:.1f} processes wanted to run in the minute before the start"
         about["machine"] += f"; busy with other work: {text}"
+    # Where this is set every start compiles all modules anew, which it does for no user.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     previous = signal.signal(signal.SIGTERM, _interrupt)
     try:
         with tempfile.TemporaryDirectory(dir=directory, ignore_cleanup_errors=True) as parent:

@@ -81,7 +81,7 @@ def test_what_is_remembered_is_bounded() -> None:
     for producer_id in range(PRODUCERS_MAX + 5):
         with pytest.raises(LogStorageError):
             send(log, 0, 1_000, producer_id=producer_id)
-    assert len(log._unwritten.first_sequences) == PRODUCERS_MAX
+    assert len(log.unwritten.first_sequences) == PRODUCERS_MAX
     assert send(log, 1, 10, producer_id=0) == 1
     with pytest.raises(OutOfOrderSequenceError):
         send(log, 1, 10, producer_id=PRODUCERS_MAX)

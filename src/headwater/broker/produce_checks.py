@@ -28,7 +28,8 @@ _ATTRIBUTES_POSITION: Final = 22
 _LENGTH_MIN: Final = 14
 _COMPRESSION_MASK: Final = 0x07
 _TRANSACTIONAL_BIT: Final = 0x10
-_ZSTD_SINCE_VERSION: Final = 7
+#: The first version of Produce that may bring zstd.
+ZSTD_SINCE: Final = 7
 
 
 def check_partition_records(
@@ -56,7 +57,7 @@ def check_partition_records(
     if records[_ATTRIBUTES_POSITION] & _TRANSACTIONAL_BIT:
         _check_transaction(transactional_id)
     if (
-        api_version < _ZSTD_SINCE_VERSION
+        api_version < ZSTD_SINCE
         and records[_ATTRIBUTES_POSITION] & _COMPRESSION_MASK == Compression.ZSTD
     ):
         raise UnsupportedCompressionError("Produce requests may use zstd from version 7 on.")

@@ -33,12 +33,13 @@ from headwater.storage.flush import RunInThread
 from headwater.storage.leader_append import (
     INSPECTED_INLINE_BYTES_MAX,
     PreparedBatches,
-    inspects_records,
     prepare_batches,
 )
 from headwater.storage.leader_epochs import EpochEndOffset
+from headwater.storage.log_config import LONG_MAX
 from headwater.storage.log_reads import LogRead
 from headwater.storage.partition_log import AppendResult, PartitionLog
+from headwater.storage.plain_append import append_plain_batch
 from headwater.storage.producer_entry import AppendOrigin
 from headwater.storage.retention import delete_records_before
 from headwater.storage.transaction_index import AbortedTransaction
@@ -211,10 +212,35 @@ class Partition:
         self._advance_high_watermark()
         return result
 
+    def append_plain(self, batch: memoryview, *, acks: int, now_ms: int) -> int | None:
+        """Write one ordinary batch and return its offset; None, and nothing done, if it is not one.
+
+        A short way for nearly all appends; what it does not take goes through `append`.
+        """
+        if (
+            not self.is_leader
+            or self._turns.is_busy
+            or (acks == ACKS_ALL and len(self.isr) < self.min_insync_replicas)
+        ):
+            return None
+        log = self.log
+        try:
+            base_offset = append_plain_batch(log, batch, self.leader_epoch, now_ms)
+        except LogStorageError as error:
+            self._write_failures.failed(log, error)
+            raise
+        if base_offset is not None:
+            if self._write_failures.directories:
+                self._write_failures.succeeded(log)
+            self.bytes_in += len(batch)
+            self.messages_in += log.log_end_offset - base_offset
+            self._advance_high_watermark()
+        return base_offset
+
     def must_prepare(self, records: Buffer) -> bool:
         """Whether an append has to be prepared in a thread, or wait for one that is."""
         return self._turns.is_busy or (
-            inspects_records(self.log.config) and len(records) > INSPECTED_INLINE_BYTES_MAX
+            self.log.config.inspects_records and len(records) > INSPECTED_INLINE_BYTES_MAX
         )
 
     def take_turn(self) -> AppendTurn:
@@ -236,7 +262,8 @@ class Partition:
             flush = self.rules.acks_all_flush
             if flush is AcksAllFlush.LEADER or (flush is AcksAllFlush.AUTO and len(self.isr) <= 1):
                 return True
-        return must_flush(self.log)
+        log = self.log
+        return log.config.flush_messages != LONG_MAX and must_flush(log)
 
     def is_acknowledged(self, end_offset: int, *, durably: bool) -> bool:
         """Whether all in front of `end_offset` is safe; raises if it cannot become so any more."""

@@ -67,7 +67,8 @@ class Partitions:
         self._clock = clock
         self._run_in_thread = run_in_thread
         self._by_topic: dict[str, dict[int, Partition]] = {}
-        self._by_topic_id: dict[uuid.UUID, dict[int, Partition]] = {}
+        #: By the bytes of the id, as they come in a request.
+        self._by_topic_id: dict[bytes, dict[int, Partition]] = {}
         self._names: dict[uuid.UUID, str] = {}
         self._failed: dict[TopicPartition, KafkaError] = {}
         self._elsewhere: set[TopicPartition] = set()
@@ -87,6 +88,11 @@ class Partitions:
     def find(self, topic: str, partition: int) -> Partition | None:
         """The partition if this broker serves it."""
         partitions = self._by_topic.get(topic)
+        return None if partitions is None else partitions.get(partition)
+
+    def find_by_id(self, topic_id: bytes, partition: int) -> Partition | None:
+        """The same, of a topic that is named by the bytes of its id."""
+        partitions = self._by_topic_id.get(topic_id)
         return None if partitions is None else partitions.get(partition)
 
     def of_topic(self, topic: str) -> Mapping[int, Partition]:
@@ -154,7 +160,7 @@ class Partitions:
 
     async def _apply_topic(self, topic: TopicImage, *, is_new: bool) -> None:
         existing = self._by_topic.setdefault(topic.name, {})
-        self._by_topic_id[topic.topic_id] = existing
+        self._by_topic_id[topic.topic_id.bytes] = existing
         self._names[topic.topic_id] = topic.name
         missing: list[tuple[TopicPartition, PartitionImage]] = []
         for number, image in enumerate(topic.partitions):
@@ -246,7 +252,7 @@ class Partitions:
 
     async def _delete(self, topic: TopicImage) -> None:
         partitions = self._by_topic.pop(topic.name, {})
-        self._by_topic_id.pop(topic.topic_id, None)
+        self._by_topic_id.pop(topic.topic_id.bytes, None)
         self._names.pop(topic.topic_id, None)
         for number in range(len(topic.partitions)):
             self._failed.pop(TopicPartition(topic.name, number), None)

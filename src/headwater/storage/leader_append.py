@@ -50,24 +50,12 @@ def prepare_batches(
     """All of an append that needs no log: check batches, and compress them anew if need be.
 
     It may run in any thread. Where records are looked into it takes its time, see
-    `inspects_records`; otherwise it is a matter of microseconds.
+    `LogConfig.inspects_records`; otherwise it is a matter of microseconds.
     """
     headers = check_batches(data, config, now_ms, origin)
     if config.compression is not None and headers:
         data, headers = recompress(data, headers, config, origin)
     return PreparedBatches(data, headers)
-
-
-def inspects_records(config: LogConfig) -> bool:
-    """Whether the settings of a topic make every record be looked at."""
-    return (
-        config.is_compacted
-        or config.compression is not None
-        or (
-            config.message_timestamp_before_max_ms != TIMESTAMP_UNBOUNDED_MS
-            and config.message_timestamp_type is TimestampType.CREATE_TIME
-        )
-    )
 
 
 def check_batches(

@@ -87,6 +87,10 @@ class LeaderEpochs:
         """The epoch of the last record that was written, or is about to be."""
         return self._epochs[-1] if self._epochs else None
 
+    def is_running(self, epoch: int) -> bool:
+        """Whether `epoch` has written here last, so that another of its records changes nothing."""
+        return not self._is_dirty and bool(self._epochs) and self._epochs[-1] == epoch
+
     def epoch_for_offset(self, offset: int) -> int | None:
         """The epoch that wrote `offset`, as far as the table goes; the last one has no end."""
         index = bisect_right(self._start_offsets, offset) - 1

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headwater.wire.records import Compression, TimestampType
 
@@ -40,16 +40,32 @@ class LogConfig:
     max_compaction_lag_ms: int = LONG_MAX
     delete_retention_ms: int = 24 * 3600 * 1000
 
-    @property
-    def roll_ms(self) -> int:
-        """A record is compacted only in a sealed segment, so that has to come in time."""
-        if self.is_compacted:
-            return min(self.segment_ms, self.max_compaction_lag_ms)
-        return self.segment_ms
+    # What follows from the others, worked out once because every append asks.
+    is_compacted: bool = field(init=False)
+    #: A record is compacted only in a sealed segment, so that has to come in time.
+    roll_ms: int = field(init=False)
+    #: Whether every record must be looked at.
+    inspects_records: bool = field(init=False)
+    #: Whether a leader changes nothing in a batch but its offset and epoch.
+    stores_batches_as_they_come: bool = field(init=False)
 
-    @property
-    def is_compacted(self) -> bool:
-        return "compact" in self.cleanup_policy
+    def __post_init__(self) -> None:
+        is_compacted = "compact" in self.cleanup_policy
+        by_create_time = self.message_timestamp_type is TimestampType.CREATE_TIME
+        inspects_records = (
+            is_compacted
+            or self.compression is not None
+            or (by_create_time and self.message_timestamp_before_max_ms != TIMESTAMP_UNBOUNDED_MS)
+        )
+        derive = object.__setattr__
+        derive(self, "is_compacted", is_compacted)
+        derive(
+            self,
+            "roll_ms",
+            min(self.segment_ms, self.max_compaction_lag_ms) if is_compacted else self.segment_ms,
+        )
+        derive(self, "inspects_records", inspects_records)
+        derive(self, "stores_batches_as_they_come", by_create_time and not inspects_records)
 
     @property
     def deletes_by_retention(self) -> bool:

@@ -93,7 +93,7 @@ class PartitionLog:
         self.handles = handles
         self.segments = segments
         self.producer_states = producer_states
-        self._unwritten = UnwrittenBatches()
+        self.unwritten = UnwrittenBatches()
         self.leader_epochs = leader_epochs
         self.log_start_offset = log_start_offset
         self.log_end_offset = segments.active.next_offset
@@ -169,22 +169,22 @@ class PartitionLog:
         self, data: Buffer, headers: Sequence[BatchHeader], origin: AppendOrigin, now_ms: int
     ) -> BatchMetadata | None:
         """The common half of both appends; returns the earlier batch that this one repeats."""
-        unwritten = self._unwritten.first_sequences  # Nearly always empty.
+        unwritten = self.unwritten.first_sequences  # Nearly always empty.
         if unwritten and origin is AppendOrigin.CLIENT:
-            self._unwritten.check(headers, self.partition)
+            self.unwritten.check(headers, self.partition)
         pending = self._prepare(data, headers, origin)
         if pending is not None and pending.duplicate is not None:
             return pending.duplicate
         try:
             self._assign_epochs(headers)
             segment = self._segment_for(headers, len(data), now_ms)
-            self._write_to(segment, data, headers)
+            self.write_to(segment, data, headers)
         except LogStorageError:
             if origin is AppendOrigin.CLIENT:
-                self._unwritten.refused(headers, self.producer_states)
+                self.unwritten.refused(headers, self.producer_states)
             raise
         if unwritten:
-            self._unwritten.written(headers)
+            self.unwritten.written(headers)
         if pending is None:
             self.producer_states.end_offset = self.log_end_offset
         else:
@@ -193,9 +193,7 @@ class PartitionLog:
         return None
 
     def _assign_epochs(self, headers: Sequence[BatchHeader]) -> None:
-        epochs = self.leader_epochs
-        is_same_leader = len(headers) == 1 and headers[0].leader_epoch == epochs.latest_epoch
-        if is_same_leader and not epochs.is_dirty:
+        if len(headers) == 1 and self.leader_epochs.is_running(headers[0].leader_epoch):
             return
         try:
             for header in headers:
@@ -222,7 +220,8 @@ class PartitionLog:
             recall_batches(self, headers[0])  # A client's append has one batch.
         return self.producer_states.prepare(batches, origin=origin)
 
-    def _write_to(self, segment: LogSegment, data: Buffer, headers: Sequence[BatchHeader]) -> None:
+    def write_to(self, segment: LogSegment, data: Buffer, headers: Sequence[BatchHeader]) -> None:
+        """Write to the active segment, all or nothing; for the appends alone."""
         position = segment.size_bytes
         try:
             segment.append(data, headers)

@@ -27,6 +27,7 @@ from headwater.base.ids import TopicPartition
 from headwater.storage.files import FileSystem
 from headwater.storage.open_transactions import CompletedTransaction, OpenTransactions
 from headwater.storage.producer_entry import (
+    SEQUENCE_MAX,
     AppendedBatch,
     AppendOrigin,
     BatchMetadata,
@@ -201,6 +202,29 @@ class ProducerStates:
         for first_offset, producer_id in pending.started:
             self._transactions.start(first_offset, producer_id)
         self.end_offset = pending.end_offset
+
+    def in_sequence(
+        self, producer_id: int, epoch: int, base_sequence: int, offset_delta: int
+    ) -> ProducerEntry | None:
+        """The producer whose next batch this is, with no transaction open and no number to wrap.
+
+        None leaves all else open: it is for `prepare` to say what is the matter.
+        """
+        entry = self._entries.get(producer_id)
+        if (
+            entry is None
+            or entry.producer_epoch != epoch
+            or entry.transaction_first_offset is not None
+            or not entry.batches
+            or entry.batches[-1].last_sequence + 1 != base_sequence
+            or base_sequence + offset_delta > SEQUENCE_MAX
+        ):
+            return None
+        return entry
+
+    def follow(self, entry: ProducerEntry, header: BatchHeader) -> None:
+        """The batch that `in_sequence` found to be next is written."""
+        self._entries[entry.producer_id] = entry.with_data(header)
 
     def last_stable_offset(self, completed: CompletedTransaction) -> int:
         """What the last stable offset can be once `completed` no longer counts as open."""

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from headwater.base.checks import check
+from headwater.base.checks import InvariantViolation, check
 from headwater.storage.batch_scan import (
     LEGACY_SIZE_MIN,
     ScannedBatch,
@@ -115,19 +115,16 @@ class LogSegment:
 
     def append(self, data: Buffer, batches: Sequence[BatchHeader]) -> None:
         """Write batches whose headers carry their final offsets."""
-        last_offset = batches[-1].last_offset
-        check(
-            batches[0].base_offset >= self.next_offset
-            and last_offset - self.base_offset <= RELATIVE_OFFSET_MAX,
-            "offsets %d to %d do not fit behind %d in the segment at %d",
-            batches[0].base_offset,
-            last_offset,
-            self.next_offset,
-            self.base_offset,
-        )
-        if len(data) >= _LARGE_APPEND_BYTES and self.size_bytes + len(data) > self._reserved_bytes:
-            self._reserve(self.size_bytes + len(data))
-        self.log.write_at(self.size_bytes, data)
+        first_offset, last_offset = batches[0].base_offset, batches[-1].last_offset
+        if first_offset < self.next_offset or last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
+            raise InvariantViolation(
+                f"offsets {first_offset} to {last_offset} do not fit behind {self.next_offset} "
+                f"in the segment at {self.base_offset}"
+            )
+        position, size = self.size_bytes, len(data)
+        if size >= _LARGE_APPEND_BYTES and position + size > self._reserved_bytes:
+            self._reserve(position + size)
+        self.log.write_at(position, data)
         for header in batches:
             self.note(header)
 

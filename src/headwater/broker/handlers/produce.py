@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.api_handler import ExchangeHandler
-from headwater.broker.produce_checks import check_partition_records
+from headwater.broker.produce_checks import ZSTD_SINCE, check_partition_records
 from headwater.replication.append_turns import AppendTurn
 from headwater.replication.delayed_produce import AwaitedAppend, DelayedProduce
 from headwater.replication.partition import Partition
@@ -44,6 +44,13 @@ from headwater.wire.messages.produce import (
     TopicProduceResponse,
 )
 from headwater.wire.records import Buffer, InvalidRecordError
+from headwater.wire.single_produce import (
+    FLEXIBLE_SINCE,
+    TOPIC_IDS_SINCE,
+    SingleProduce,
+    encode_single_answer,
+    read_single_produce,
+)
 
 if TYPE_CHECKING:
     from headwater.broker.context import RequestContext
@@ -51,7 +58,8 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 
-_VALID_ACKS = (0, 1, ACKS_ALL)
+_ANSWERED_ACKS = (1, ACKS_ALL)
+_VALID_ACKS = (0, *_ANSWERED_ACKS)
 #: What a log finds wrong with records, after which a producer may want to know where it starts.
 _VALIDATION_ERRORS = frozenset(
     {
@@ -65,6 +73,8 @@ _VALIDATION_ERRORS = frozenset(
 
 
 def handle(exchange: Exchange, header: RequestHeader, context: RequestContext) -> None:
+    if header.api_version >= FLEXIBLE_SINCE and _handle_single(exchange, header, context):
+        return
     request, _ = decode(ProduceRequest, exchange.frame, header.api_version, header.body_position)
     produce = _Produce(exchange, header, context, request)
     response = produce.append_all()
@@ -72,6 +82,74 @@ def handle(exchange: Exchange, header: RequestHeader, context: RequestContext) -
         context.broker.tasks.spawn(produce.finish_later(response))
     else:
         produce.finish(response)
+
+
+def _handle_single(exchange: Exchange, header: RequestHeader, context: RequestContext) -> bool:
+    """The short way, for one ordinary batch; false, and nothing done, if it is something else."""
+    broker = context.broker
+    single = read_single_produce(exchange.frame, header.body_position, header.api_version)
+    if single is None or single.acks not in _ANSWERED_ACKS:
+        return False
+    if header.api_version >= TOPIC_IDS_SINCE:
+        partition = broker.partitions.find_by_id(single.topic, single.partition)
+    else:
+        partition = broker.partitions.find(single.topic_name, single.partition)
+    if partition is None:
+        return False
+    acks = single.acks
+    failure = None
+    try:
+        base_offset = partition.append_plain(
+            single.records, acks=acks, now_ms=broker.clock.wall_ms()
+        )
+    except KafkaError as error:
+        base_offset, failure = -1, error
+    if base_offset is None:
+        return False
+    log = partition.log
+    if (
+        failure is not None
+        or partition.needs_fsync(acks)
+        or (acks == ACKS_ALL and log.high_watermark < log.log_end_offset)
+    ):
+        _finish_single(exchange, header, context, single, partition, base_offset, failure)
+        return True
+    exchange.answer(
+        (encode_single_answer(header.correlation_id, single, base_offset, log.log_start_offset),)
+    )
+    context.record_answer()
+    return True
+
+
+def _finish_single(
+    exchange: Exchange,
+    header: RequestHeader,
+    context: RequestContext,
+    single: SingleProduce,
+    partition: Partition,
+    base_offset: int,
+    failure: KafkaError | None,
+) -> None:
+    """What the short way began and did not finish goes on as all others do."""
+    request = ProduceRequest(acks=single.acks, timeout_ms=single.timeout_ms)
+    produce = _Produce(exchange, header, context, request)
+    answer = PartitionProduceResponse(
+        index=single.partition,
+        base_offset=base_offset,
+        log_start_offset=partition.log_start_offset if failure is None else -1,
+    )
+    try:
+        if failure is not None:
+            raise failure
+        produce.await_safety(partition, partition.log_end_offset, answer)
+    except KafkaError as error:
+        produce.refuse(answer, error, partition)
+    topic = TopicProduceResponse(partition_responses=[answer])
+    if header.api_version >= TOPIC_IDS_SINCE:
+        topic.topic_id = partition.topic_id
+    else:
+        topic.name = partition.topic_partition.topic
+    produce.finish(ProduceResponse(responses=[topic]))
 
 
 class _Produce:
@@ -123,7 +201,7 @@ class _Produce:
                     partition = partitions.get(name, data.index)
                     self._start(partition, data, answer, now_ms)
                 except KafkaError as error:
-                    self._refuse(answer, error, partition)
+                    self.refuse(answer, error, partition)
             topics.append(
                 TopicProduceResponse(
                     name=topic.name, topic_id=topic.topic_id, partition_responses=answers
@@ -143,6 +221,13 @@ class _Produce:
             raise KafkaError(
                 ErrorCode.INVALID_REQUIRED_ACKS, f"acks must be 0, 1 or -1, and is {self._acks}."
             )
+        if self._header.api_version >= ZSTD_SINCE and isinstance(data.records, memoryview):
+            base_offset = partition.append_plain(data.records, acks=self._acks, now_ms=now_ms)
+            if base_offset is not None:
+                answer.base_offset = base_offset
+                answer.log_start_offset = partition.log.log_start_offset
+                self.await_safety(partition, partition.log.log_end_offset, answer)
+                return
         records = check_partition_records(
             data.records, self._header.api_version, self._request.transactional_id
         )
@@ -167,7 +252,7 @@ class _Produce:
             try:
                 self._append(partition, await preparation, answer, now_ms)
             except KafkaError as error:
-                self._refuse(answer, error, partition)
+                self.refuse(answer, error, partition)
 
     def _append(
         self,
@@ -176,14 +261,19 @@ class _Produce:
         answer: PartitionProduceResponse,
         now_ms: int,
     ) -> None:
-        acks = self._acks
-        result = partition.append(records, acks=acks, now_ms=now_ms)
+        result = partition.append(records, acks=self._acks, now_ms=now_ms)
         answer.base_offset = result.base_offset
         answer.log_append_time_ms = result.log_append_time_ms
         answer.log_start_offset = partition.log.log_start_offset
-        durably = partition.needs_fsync(acks)
-        if durably or acks == ACKS_ALL:
-            append = AwaitedAppend(partition, result.last_offset + 1, durably=durably)
+        self.await_safety(partition, result.last_offset + 1, answer)
+
+    def await_safety(
+        self, partition: Partition, end_offset: int, answer: PartitionProduceResponse
+    ) -> None:
+        """Let the answer wait for the replicas and the disk, as far as this append has to."""
+        durably = partition.needs_fsync(self._acks)
+        if durably or (self._acks == ACKS_ALL and partition.log.high_watermark < end_offset):
+            append = AwaitedAppend(partition, end_offset, durably=durably)
             if not append.settle():
                 if durably:
                     partition.request_fsync(append.end_offset)
@@ -217,7 +307,7 @@ class _Produce:
                 operation, self._request.timeout_ms, keys
             )
 
-    def _refuse(
+    def refuse(
         self, answer: PartitionProduceResponse, error: KafkaError, partition: Partition | None
     ) -> None:
         if self._failure is None:
@@ -241,7 +331,7 @@ class _Produce:
     def _answer_late(self, response: ProduceResponse) -> None:
         for append, answer in self._waiting:
             if append.error is not None:
-                self._refuse(answer, append.error, append.partition)
+                self.refuse(answer, append.error, append.partition)
         self._answer(response)
 
     def _answer(self, response: ProduceResponse) -> None:

@@ -63,4 +63,5 @@ def unzigzag(raw: int) -> int:
 
 #: Lengths and deltas of most records are below this, and a list look-up beats any arithmetic.
 SMALL_LIMIT = 1 << 13
-SMALL_VARINTS: list[bytes] = [encode_varint(value) for value in range(SMALL_LIMIT)]
+SMALL_VARINTS: list[bytes] = [bytes((raw,)) for raw in range(0, 0x80, 2)]
+SMALL_VARINTS += [bytes((raw & 0x7F | 0x80, raw >> 7)) for raw in range(0x80, 2 * SMALL_LIMIT, 2)]
