@@ -12,14 +12,16 @@ from pathlib import Path
 import pytest
 
 from headwater.base.errors import ErrorCode
+from headwater.wire.messages.produce import PartitionProduceData
 from headwater.wire.records import Record, encode_batch
 from tests.support.broker_process import BrokerProcess, wait_until
 from tests.support.clients_confluent import ConfluentClient
 from tests.support.clients_load import SteadyProducer
-from tests.support.clients_raw import RawConnection
+from tests.support.clients_raw import RawConnection, produce_request
 
 SIZE_MB = 64
 ENLARGED_MB = 128
+LATER_COUNT = 100
 SETTINGS = {"log.segment.bytes": "8388608"}
 
 
@@ -92,6 +94,37 @@ def test_it_refuses_and_goes_on(disk: SmallDisk, tmp_path: Path) -> None:
         found = client.consume("filled", 0)
         numbers = [int((record.value or b"").partition(b"-")[0]) for record in found]
         assert numbers == list(range(count + 1))
+
+
+def test_topics_without_room_are_made_later(disk: SmallDisk, tmp_path: Path) -> None:
+    small = encode_batch([Record(0, int(time.time() * 1000), None, b"small")])
+    with ExitStack() as stack:
+        broker = stack.enter_context(
+            BrokerProcess(tmp_path, data_dir=disk.path / "data", settings=SETTINGS)
+        )
+        client = ConfluentClient(broker.bootstrap)
+        client.create_topic("before")
+        filler = disk.path / "other"
+        # There is room for what the metadata store notes of a topic, and not for all of its logs.
+        filler.write_bytes(bytes(disk.free_bytes() - 300_000))
+        client.create_topic("later", LATER_COUNT)
+        with RawConnection(broker.bootstrap) as connection:
+
+            def refused() -> list[int]:
+                request = produce_request("later", small)
+                request.topic_data[0].partition_data = [
+                    PartitionProduceData(index=number, records=small)
+                    for number in range(LATER_COUNT)
+                ]
+                (topic,) = connection.ask(request, 9).responses
+                codes = [each.error_code for each in topic.partition_responses]
+                assert set(codes) <= {0, ErrorCode.KAFKA_STORAGE_ERROR}
+                return [number for number, code in enumerate(codes) if code]
+
+            assert refused()
+            filler.unlink()
+            wait_until(lambda: not refused(), "all partitions take records")
+            assert connection.produce("before", small).error_code == 0
 
 
 def test_records_wait_for_room(disk: SmallDisk, tmp_path: Path) -> None:

@@ -7,10 +7,15 @@ for the disk, and the change counts as applied when all of its logs are there.
 What a handler asks for and does not get is told apart: a partition that nobody has
 (UNKNOWN_TOPIC_OR_PARTITION), one that only others have (NOT_LEADER_OR_FOLLOWER), and one whose disk
 has failed (KAFKA_STORAGE_ERROR).
+
+A full disk is no failed one. Logs that it has no room for are made later: whoever asks for such a
+partition has it tried again, once in a while.
 """
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import logging
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -35,8 +40,16 @@ _logger = logging.getLogger(__name__)
 #: Logs that a thread makes before the event loop hears of it.
 _CREATED_AT_ONCE = 50
 
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+#: How long a disk without room is left alone.
+_RETRY_INTERVAL_MS = 1_000
+
 #: The settings of a topic that partitions follow, by its name.
 RulesOf = Callable[[str], PartitionRules]
+
+
+class _NoRoomError(LogStorageError):
+    """The disk of a log that is to be made is full."""
 
 
 @dataclass(slots=True)
@@ -72,6 +85,10 @@ class Partitions:
         self._names: dict[uuid.UUID, str] = {}
         self._failed: dict[TopicPartition, KafkaError] = {}
         self._elsewhere: set[TopicPartition] = set()
+        #: Those that there was no room for, with what is needed to make them.
+        self._unmade: dict[TopicPartition, tuple[TopicImage, PartitionImage]] = {}
+        self._retry: asyncio.Task[None] | None = None
+        self._retry_ms = 0.0
         self._write_failures = WriteFailures()
         self.gone = TrafficTotals()
         directories.moves.on_moved = self._replace_log
@@ -115,6 +132,8 @@ class Partitions:
         return name
 
     def _absent(self, partition: TopicPartition) -> KafkaError:
+        if partition in self._unmade:
+            self._make_unmade()
         failure = self._failed.get(partition)
         if failure is not None:
             return failure
@@ -139,12 +158,33 @@ class Partitions:
 
     async def apply(self, change: ImageChange) -> None:
         """Make what the change brings, and delete what it takes away."""
+        await self.settle()
         for topic in change.deleted_topics:
             await self._delete(topic)
         for name in change.changed_topics:
             topic_image = change.image.topics.get(name)
             if topic_image is not None:
                 await self._apply_topic(topic_image, is_new=True)
+
+    async def settle(self) -> None:
+        """Wait for logs that are being made after all."""
+        if self._retry is not None:
+            await self._retry
+
+    def _make_unmade(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        if self._retry is None and now_ms >= self._retry_ms:
+            self._retry_ms = now_ms + _RETRY_INTERVAL_MS
+            self._retry = asyncio.ensure_future(self._try_unmade())
+
+    async def _try_unmade(self) -> None:
+        try:
+            for partition, (topic, image) in list(self._unmade.items()):
+                await self._add(topic, [(partition, image)], is_new=True)
+                if partition in self._unmade:
+                    break  # There is still no room.
+        finally:
+            self._retry = None
 
     def refresh_rules(self, topics: Iterable[str] | None = None) -> None:
         """The settings of some topics, or of all, have changed."""
@@ -190,6 +230,7 @@ class Partitions:
                 log = logs.get(partition)
                 if log is not None:
                     self._failed.pop(partition, None)
+                    self._unmade.pop(partition, None)
                     self._by_topic[topic.name][partition.partition] = Partition(
                         partition,
                         topic.topic_id,
@@ -201,6 +242,8 @@ class Partitions:
                         write_failures=self._write_failures,
                         run_in_thread=self._run_in_thread,
                     )
+                elif isinstance(self._failed.get(partition), _NoRoomError):
+                    self._unmade[partition] = (topic, image)
 
     async def _open_logs(
         self, topic: TopicImage, partitions: list[TopicPartition], *, is_new: bool
@@ -229,10 +272,14 @@ class Partitions:
             await self._run_in_thread(lambda: _run_creations(creations, errors))
             for creation in creations:
                 failure = errors.get(creation.partition)
-                if failure is not None:
-                    self._failed[creation.partition] = creation.directory.fail(failure)
-                else:
+                if failure is None:
                     logs[creation.partition] = creation.complete()
+                elif failure.errno in _NO_ROOM:
+                    self._failed[creation.partition] = _NoRoomError(
+                        f"There is no room for {creation.partition} on its disk."
+                    )
+                else:
+                    self._failed[creation.partition] = creation.directory.fail(failure)
         return logs
 
     def _find_log(self, partition: TopicPartition, topic_id: uuid.UUID) -> PartitionLog | None:
@@ -256,6 +303,7 @@ class Partitions:
         self._names.pop(topic.topic_id, None)
         for number in range(len(topic.partitions)):
             self._failed.pop(TopicPartition(topic.name, number), None)
+            self._unmade.pop(TopicPartition(topic.name, number), None)
             self._elsewhere.discard(TopicPartition(topic.name, number))
         for partition in partitions.values():
             self.gone.bytes_in += partition.bytes_in
