@@ -48,6 +48,21 @@ def test_a_flush_makes_all_that_was_appended_durable() -> None:
         assert log_on(disk.after_power_loss(random.Random(seed))).log_end_offset == 2
 
 
+def test_a_log_that_was_closed_loses_nothing_of_its_last_segment() -> None:
+    disk = new_disk()
+    log = log_on(disk, LogConfig(segment_bytes=1_000, index_interval_bytes=1))
+    follow(log, 4)
+    log.close()
+    files = {
+        path: data for path, data in disk.contents().items() if path.startswith(f"{DIRECTORY}/0")
+    }
+    assert {path.rpartition(".")[2] for path in files} >= {"log", "index", "timeindex"}
+    assert all(data for path, data in files.items() if path.endswith(("log", "index")))
+    for seed in range(50):
+        left = disk.after_power_loss(random.Random(seed)).contents()
+        assert {path: left.get(path) for path in files} == files, f"seed {seed}"
+
+
 def test_the_recovery_point_waits_for_sealed_segments() -> None:
     disk = new_disk()
     log = log_on(disk)

@@ -40,6 +40,7 @@ class FakeConnection:
     """What a handler may ask of a connection."""
 
     local: tuple[str, int] = DIALLED
+    peer: tuple[str, int] = ("192.0.2.9", 40_000)
     listener_name: str = "PLAINTEXT"
 
 
@@ -52,7 +53,7 @@ class HandlerBroker:
         self, request: Message, response_class: type[Answer], *, version: int | None = None
     ) -> Answer:
         """The answer of the request's handler, in a version, or else in the highest one."""
-        handler = self.context.api_table[ApiKey(request.API_KEY)]
+        handler = self.context.api_table.get(request.API_KEY)
         assert isinstance(handler, ApiHandler)
         if version is None:
             version = handler.versions.highest

@@ -56,6 +56,10 @@ class SettingValues:
         value = self.value(name)
         return self._rows[name].render(value, reveal=reveal)
 
+    def is_set(self, name: str) -> bool:
+        """Whether somebody chose the value, were it the default."""
+        return name in self.sources
+
     def boolean(self, name: str) -> bool:
         return self._required(name, bool)
 

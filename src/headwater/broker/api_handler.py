@@ -7,7 +7,7 @@ and pass record batches on without copying them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +45,3 @@ class ExchangeHandler:
     @property
     def versions(self) -> VersionRange:
         return SCHEMA_VERSIONS[self.api_key] if self.served is None else self.served
-
-
-ApiTable = Mapping[ApiKey, ApiHandler | ExchangeHandler]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from headwater.base.clocks import Clock
 from headwater.base.errors import ErrorCode
 from headwater.base.loop_timer import LoopTimer
-from headwater.broker.api_handler import ApiTable
+from headwater.broker.api_table import ApiTable
 from headwater.broker.metrics.broker_metrics import BrokerMetrics
 from headwater.broker.request_tasks import RequestTasks
 from headwater.broker.settings.broker_settings import BrokerSettings
@@ -25,8 +25,14 @@ from headwater.storage.flush import RunInThread
 from headwater.wire.api_keys import ApiKey
 
 if TYPE_CHECKING:
+    from headwater.broker.broker_channels import BrokerChannels
+    from headwater.broker.coordinator_topics import CoordinatorTopics
     from headwater.broker.fetch_sessions import FetchSessions
     from headwater.broker.producer_ids import ProducerIds
+    from headwater.broker.transaction_partitions import TransactionPartitions
+    from headwater.coordinator.group.group_shard import GroupShard
+    from headwater.coordinator.runtime import CoordinatorRuntime
+    from headwater.coordinator.txn.transaction_shard import TransactionShard
 
 
 @dataclass(slots=True)
@@ -51,6 +57,14 @@ class BrokerContext:
     #: The event loop's clock, in seconds.
     loop_time: Callable[[], float]
     api_table: ApiTable
+    # The coordinators ask brokers, this one among them, so they are made when the rest is there.
+    coordinator_topics: CoordinatorTopics = field(init=False)
+    groups: CoordinatorRuntime[GroupShard] = field(init=False)
+    transactions: CoordinatorRuntime[TransactionShard] = field(init=False)
+    #: The partitions that transactions write to, as their coordinators know them.
+    transaction_partitions: TransactionPartitions = field(init=False)
+    #: The way to this and all other brokers.
+    channels: BrokerChannels = field(init=False)
 
     @property
     def image(self) -> ClusterImage:

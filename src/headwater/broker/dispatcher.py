@@ -42,7 +42,7 @@ class Dispatcher:
         except MalformedMessageError as error:
             exchange.disconnect(str(error))
             return
-        handler = self._broker.api_table.get(header.api_key)  # type: ignore[call-overload]
+        handler = self._broker.api_table.get(header.api_key)
         if handler is None:
             exchange.disconnect(f"there is no API with key {header.api_key} here")
             return

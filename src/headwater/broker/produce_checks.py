@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from headwater.base.errors import ErrorCode, KafkaError
+from headwater.storage.transaction_verification import TransactionalBatch
 from headwater.wire.records import (
+    HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC_V2,
     Buffer,
@@ -18,6 +20,7 @@ from headwater.wire.records import (
     InvalidRecordError,
     UnsupportedCompressionError,
 )
+from headwater.wire.records.batch_header import HEADER_STRUCT
 from headwater.wire.schema import Region
 
 #: Where in a batch its length, its magic and the low byte of its attributes are.
@@ -38,7 +41,7 @@ def check_partition_records(
     """The one batch in `records`; bytes behind it that are no whole batch do not count.
 
     Raises `InvalidRecordError`, `CorruptRecordError`, `UnsupportedCompressionError`, or another
-    `KafkaError` for a transaction that nobody could end.
+    `KafkaError` for a transaction without a transactional id.
     """
     if not isinstance(records, (bytes, bytearray, memoryview)):
         raise InvalidRecordError("A produce request must bring a record batch for each partition.")
@@ -76,13 +79,23 @@ def _first_batch_size(records: Buffer, position: int) -> int | None:
     return size if size <= len(records) - position else None
 
 
+def transactional_batch(records: Buffer) -> TransactionalBatch | None:
+    """What a batch that `check_partition_records` let pass says of its transaction, if it has one.
+
+    Whether the batch is sound is for the log to say.
+    """
+    if not records[_ATTRIBUTES_POSITION] & _TRANSACTIONAL_BIT or len(records) < HEADER_SIZE:
+        return None
+    *_, producer_id, producer_epoch, base_sequence, _ = HEADER_STRUCT.unpack_from(records)
+    if producer_id < 0:
+        return None
+    return TransactionalBatch(producer_id, producer_epoch, base_sequence)
+
+
 def _check_transaction(transactional_id: str | None) -> None:
-    """A transaction that is open without a coordinator who could end it blocks readers for ever."""
+    """Only the coordinator of a transactional id can end a transaction."""
     if transactional_id is None:
         raise KafkaError(
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
             "A batch is part of a transaction, and its request names no transactional id.",
         )
-    raise KafkaError(
-        ErrorCode.INVALID_TXN_STATE, "There is no transaction coordinator in this release."
-    )

@@ -16,6 +16,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from headwater.base.checks import InvariantViolation
 from headwater.base.errors import KafkaError
@@ -23,6 +24,7 @@ from headwater.base.loop_timer import LoopTimer
 from headwater.base.settings import SettingError, SettingValues
 from headwater.broker.api_table import API_TABLE
 from headwater.broker.context import BrokerContext
+from headwater.broker.coordinators import Coordinators
 from headwater.broker.dispatcher import Dispatcher
 from headwater.broker.environment import BrokerEnvironment
 from headwater.broker.fetch_sessions import FetchSessions
@@ -31,8 +33,6 @@ from headwater.broker.listeners import Listeners
 from headwater.broker.log_upkeep import LogUpkeep
 from headwater.broker.metrics.broker_metrics import BrokerMetrics
 from headwater.broker.metrics.load_meter import LoadMeter
-from headwater.broker.metrics.metrics_endpoint import MetricsEndpoint
-from headwater.broker.metrics.report import MetricsReport
 from headwater.broker.node_identity import find_node_id
 from headwater.broker.producer_ids import ProducerIds
 from headwater.broker.request_tasks import RequestTasks
@@ -59,6 +59,9 @@ from headwater.storage.directories.log_environment import LogEnvironment
 from headwater.storage.errors import CorruptFileError, InconsistentBrokerMetadataError
 from headwater.storage.flush import RunInThread
 from headwater.storage.log_settings import log_directory_paths
+
+if TYPE_CHECKING:
+    from headwater.broker.metrics.metrics_endpoint import MetricsEndpoint
 
 _logger = logging.getLogger(__name__)
 
@@ -101,6 +104,7 @@ class BrokerServer:
         self._directories: LogDirectories | None = None
         self._upkeep: LogUpkeep | None = None
         self._context: BrokerContext | None = None
+        self._coordinators: Coordinators | None = None
         self._load = LoadMeter(self._request_pool)
         self._metrics_endpoint: MetricsEndpoint | None = None
 
@@ -222,6 +226,8 @@ class BrokerServer:
             loop_time=loop.time,
             api_table=API_TABLE,
         )
+        self._coordinators = Coordinators(self._context, random.child("coordinators").generator)
+        self._coordinators.start()
         self._follow_pool_sizes()
         await self._start_metrics(self._context)
         upkeep.start()
@@ -231,6 +237,9 @@ class BrokerServer:
         self._load.start()
         address = self.settings.text("metrics.listen")
         if address:
+            from headwater.broker.metrics.metrics_endpoint import MetricsEndpoint
+            from headwater.broker.metrics.report import MetricsReport
+
             report = MetricsReport(context, self.listeners.limits, self._load)
             self._metrics_endpoint = await MetricsEndpoint.start(address, report.pieces)
 
@@ -308,11 +317,14 @@ class BrokerServer:
         self.listeners.stop_accepting()
         if context is not None:
             context.parked.fetch.complete_all()
+            if self._coordinators is not None:
+                await self._coordinators.close()
             await context.tasks.finish()
         await self.listeners.close(_ANSWER_GRACE_S)
         if context is not None:
             context.parked.complete_all()
             await context.controller.close()
+            await context.partitions.settle()
             for partition in context.partitions:
                 await partition.close()
             context.timer.close()

@@ -22,10 +22,11 @@ from typing import NamedTuple, Protocol
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.cluster.image import PartitionImage
+from headwater.cluster.image import PartitionImage, is_internal
 from headwater.replication.append_turns import AppendTurn, AppendTurns
 from headwater.replication.fsync_rounds import FsyncRounds
 from headwater.replication.partition_rules import ACKS_ALL, AcksAllFlush, PartitionRules
+from headwater.replication.transaction_turns import TransactionTurns
 from headwater.replication.write_failures import WriteFailures
 from headwater.storage.directories.maintenance import must_flush
 from headwater.storage.errors import LogStorageError
@@ -88,6 +89,8 @@ class Partition:
     ) -> None:
         self.topic_partition = topic_partition
         self.topic_id = topic_id
+        #: Whether only brokers write to it.
+        self.is_internal = is_internal(topic_partition.topic)
         self.log = log
         self.rules = rules
         self.isr: tuple[int, ...] = ()
@@ -100,6 +103,7 @@ class Partition:
         self._write_failures = write_failures
         self._run_in_thread = run_in_thread
         self._turns = AppendTurns()
+        self.transaction_turns = TransactionTurns()
         self._fsyncs = FsyncRounds(log, run_in_thread, lambda: events.on_durable(self))
         #: Plain counters, which metrics read when somebody asks.
         self.bytes_in = 0

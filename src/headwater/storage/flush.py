@@ -48,11 +48,14 @@ class FlushPlan:
 
     def run(self) -> None:
         """Sync data first, names last: a durable name never leads to less than was there."""
-        for segment in (*self.sealed, self.active):
+        # A log that is closed counts its active segment among the sealed ones.
+        for segment in dict.fromkeys((*self.sealed, self.active)):
             try:
-                segment.log.sync() if segment is self.active else segment.sync()
-                if segment is not self.active:
+                if segment in self.sealed:
+                    segment.sync()
                     sync_snapshot(self.files, segment.directory, segment.next_offset)
+                else:
+                    segment.log.sync()
             except OSError:
                 if not segment.is_removed:  # Retention may have been faster than this thread.
                     raise

@@ -41,6 +41,7 @@ from headwater.storage.producer_snapshot import (
     remove_snapshots_below,
     write_snapshot,
 )
+from headwater.storage.transaction_verification import Verifications
 from headwater.wire.records import BatchHeader, ControlType, EndTransactionMarker
 
 #: Kafka's default of `producer.id.expiration.ms`.
@@ -86,6 +87,8 @@ class ProducerStates:
         self.loaded_offset = 0
         #: The producers whose earlier batches were looked for since: see `forgotten_batches`.
         self.recalled: frozenset[int] = frozenset()
+        #: Transactions whose coordinator is asked before they begin here.
+        self.verifications = Verifications()
         self._entries: dict[int, ProducerEntry] = {}
         self._transactions = OpenTransactions()
 
@@ -103,6 +106,15 @@ class ProducerStates:
 
     def entry(self, producer_id: int) -> ProducerEntry | None:
         return self._entries.get(producer_id)
+
+    def has_open_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Whether a batch of this epoch would go on with a transaction that is open here."""
+        entry = self._entries.get(producer_id)
+        return (
+            entry is not None
+            and entry.transaction_first_offset is not None
+            and entry.producer_epoch == epoch
+        )
 
     @property
     def first_undecided_offset(self) -> int | None:
@@ -201,6 +213,8 @@ class ProducerStates:
         self._entries.update(pending.entries)
         for first_offset, producer_id in pending.started:
             self._transactions.start(first_offset, producer_id)
+        if self.verifications:
+            self.verifications.forget(pending.entries)
         self.end_offset = pending.end_offset
 
     def in_sequence(
@@ -253,6 +267,7 @@ class ProducerStates:
         ]
         for producer_id in expired:
             del self._entries[producer_id]
+        self.verifications.remove_older(now_ms - self.producer_id_expiration_ms)
         return len(expired)
 
     def _is_expired(self, entry: ProducerEntry, now_ms: int) -> bool:

@@ -1,11 +1,9 @@
 """The whole report of a broker, read by Prometheus' own parser."""
 
 import re
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from headwater.base.errors import ErrorCode
 from headwater.broker.metrics.load_meter import LoadMeter
@@ -13,21 +11,7 @@ from headwater.broker.metrics.report import MetricsReport
 from headwater.net.limits import ConnectionLimits
 from headwater.wire.api_keys import ApiKey
 from tests.support.handler_broker import HandlerBroker, run_with_broker
-
-#: By name and labels.
-Figures = dict[tuple[str, frozenset[tuple[str, str]]], float]
-
-
-def read(pieces: Iterable[str]) -> Figures:
-    return {
-        (sample.name, frozenset(sample.labels.items())): sample.value
-        for family in text_string_to_metric_families("".join(pieces))
-        for sample in family.samples
-    }
-
-
-def figure(figures: Figures, name: str, **names: str) -> float:
-    return figures[name, frozenset(names.items())]
+from tests.support.metric_figures import figure, read
 
 
 def report_of(broker: HandlerBroker) -> MetricsReport:

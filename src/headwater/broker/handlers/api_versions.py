@@ -18,12 +18,12 @@ the client can ask again; so a client may always begin with this request.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from headwater.base.errors import ErrorCode
-from headwater.broker.api_handler import ApiHandler, ExchangeHandler
-from headwater.wire.api_keys import ApiKey
+from headwater.broker.api_handler import ApiHandler
+from headwater.wire.api_keys import ApiKey, VersionRange
 from headwater.wire.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -42,26 +42,23 @@ _FEATURES_EPOCH: Final = 1
 _SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-def served_versions(handlers: Iterable[ApiHandler | ExchangeHandler]) -> list[ApiVersion]:
+def served_versions(versions: Mapping[ApiKey, VersionRange]) -> list[ApiVersion]:
     """What the table serves, as clients are told."""
     return [
         ApiVersion(
-            api_key=handler.api_key,
-            min_version=(
-                _PRODUCE_LOWEST_SHOWN
-                if handler.api_key is ApiKey.PRODUCE
-                else handler.versions.lowest
-            ),
-            max_version=handler.versions.highest,
+            api_key=api_key,
+            min_version=_PRODUCE_LOWEST_SHOWN if api_key is ApiKey.PRODUCE else lowest,
+            max_version=highest,
         )
-        for handler in sorted(handlers, key=lambda each: each.api_key)
+        for api_key, (lowest, highest) in sorted(versions.items())
     ]
 
 
 def unsupported_version_response() -> ApiVersionsResponse:
     """For a client that asks in a version which this broker does not know; sent in version 0."""
     return ApiVersionsResponse(
-        error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=served_versions([API])
+        error_code=ErrorCode.UNSUPPORTED_VERSION,
+        api_keys=served_versions({API.api_key: API.versions}),
     )
 
 
@@ -72,7 +69,7 @@ async def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVer
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         context.connection.state["client_software"] = names
     return ApiVersionsResponse(
-        api_keys=served_versions(context.broker.api_table.values()),
+        api_keys=served_versions(context.broker.api_table.versions),
         supported_features=[
             SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
             for name, (lowest, highest) in _FEATURES.items()

@@ -1,37 +1,59 @@
-"""InitProducerId (API 22), versions 0 to 6: a producer id and epoch for an idempotent producer.
+"""InitProducerId (API 22), versions 0 to 6: a producer id and epoch.
 
 - v0: transactional id and transaction timeout.
 - v2: flexible.
 - v3: the producer's present id and epoch, when it wants to go on after an error (KIP-360).
 - v4: PRODUCER_FENCED for producers whose transactional id was taken over.
 - v5: TRANSACTION_ABORTABLE.
-- v6: two-phase commit.
+- v6: two-phase commit: no timeout, and an open transaction may be kept (KIP-939).
 
 A producer without a transactional id gets a new id each time, whatever it had before: nothing ties
-the old one to it, and its sequence numbers begin anew. Transactions are not served; a producer with
-a transactional id hears that there is no coordinator for it, which it takes for a passing state.
+the old one to it, and its sequence numbers begin anew. For one with a transactional id its
+coordinator decides.
 """
+
+from __future__ import annotations
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import RequestContext
+from headwater.broker.coordinator_topics import CoordinatorKind
+from headwater.broker.transactional_requests import error_code, with_producer_id
+from headwater.coordinator.outcome import ProducerIdentity
+from headwater.coordinator.txn.producer_initialization import (
+    InitialisationRequest,
+    InitialisedProducer,
+)
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 _NONE = -1
 _FIRST_EPOCH = 0
+_FENCED_SINCE = 4
+_NO_TRANSACTION = ProducerIdentity(_NONE, _NONE)
 
 
 async def handle(request: InitProducerIdRequest, context: RequestContext) -> InitProducerIdResponse:
     try:
         _check(request)
-        producer_id = await context.broker.producer_ids.next_id()
+        if request.transactional_id is None:
+            producer_id = await context.broker.producer_ids.next_id()
+            initialised = InitialisedProducer(ProducerIdentity(producer_id, _FIRST_EPOCH))
+        else:
+            initialised = await _ask_coordinator(request, request.transactional_id, context)
     except KafkaError as error:
-        context.record_error(error.code)
         return InitProducerIdResponse(
-            error_code=error.code, producer_id=_NONE, producer_epoch=_NONE
+            error_code=error_code(error, context, fenced_since=_FENCED_SINCE),
+            producer_id=_NONE,
+            producer_epoch=_NONE,
         )
-    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=_FIRST_EPOCH)
+    ongoing = initialised.ongoing or _NO_TRANSACTION
+    return InitProducerIdResponse(
+        producer_id=initialised.producer.producer_id,
+        producer_epoch=initialised.producer.producer_epoch,
+        ongoing_txn_producer_id=ongoing.producer_id,
+        ongoing_txn_producer_epoch=ongoing.producer_epoch,
+    )
 
 
 def _check(request: InitProducerIdRequest) -> None:
@@ -41,8 +63,30 @@ def _check(request: InitProducerIdRequest) -> None:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, "A producer id and its epoch are given together or not."
         )
-    if request.transactional_id is not None:
-        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "Transactions are not served.")
+
+
+async def _ask_coordinator(
+    request: InitProducerIdRequest, transactional_id: str, context: RequestContext
+) -> InitialisedProducer:
+    broker = context.broker
+    await broker.coordinator_topics.ensure(CoordinatorKind.TRANSACTION)
+    expected = None
+    if request.producer_id != _NONE:
+        expected = ProducerIdentity(request.producer_id, request.producer_epoch)
+    wanted = InitialisationRequest(
+        transactional_id=transactional_id,
+        timeout_ms=request.transaction_timeout_ms,
+        expected=expected,
+        is_two_phase=request.enable2_pc,
+        keeps_prepared=request.keep_prepared_txn,
+    )
+    return await with_producer_id(
+        broker,
+        lambda new_id: broker.transactions.ask(
+            transactional_id,
+            lambda shard, now_ms, reply: shard.producers.initialise(wanted, new_id, now_ms, reply),
+        ),
+    )
 
 
 API = ApiHandler(ApiKey.INIT_PRODUCER_ID, handle)

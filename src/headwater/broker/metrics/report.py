@@ -25,9 +25,11 @@ from headwater.broker.metrics.exposition import (
     histogram,
     labels,
 )
+from headwater.broker.metrics.group_metrics import group_metrics
 from headwater.broker.metrics.load_meter import LoadMeter
 from headwater.broker.metrics.process_figures import process_metrics
 from headwater.broker.metrics.replication_metrics import load_metrics, replication_metrics
+from headwater.broker.metrics.transaction_metrics import transaction_metrics
 from headwater.net.limits import ConnectionLimits
 from headwater.replication.partition import Partition
 from headwater.wire.api_keys import ApiKey
@@ -65,6 +67,8 @@ class MetricsReport:
             self._waiting(),
             self._connections(),
             self._logs(),
+            group_metrics(self._broker, self._shown_max),
+            transaction_metrics(self._broker),
             process_metrics(),
         )
 

@@ -153,6 +153,9 @@ class BrokerSettings:
     def value(self, name: str) -> SettingValue:
         return self.values.value(name)
 
+    def is_set(self, name: str) -> bool:
+        return self.values.is_set(name)
+
     def boolean(self, name: str) -> bool:
         return self.values.boolean(name)
 

@@ -10,7 +10,7 @@ from headwater.base.settings import (
     SettingTable,
     SettingValues,
 )
-from headwater.broker.settings.reasons import AWAITS_CLUSTER
+from headwater.broker.settings.reasons import AWAITS_CLUSTER, ONE_LOOP
 
 _INT, _LONG, _STRING = SettingKind.INT, SettingKind.LONG, SettingKind.STRING
 _DYNAMIC = DynamicScope.CLUSTER_WIDE
@@ -72,7 +72,7 @@ _LIMITS = [
 _THREADS = [
     Setting("num.network.threads", _INT, 3, "How many threads read requests and send answers.",
             lower=1, dynamic=_DYNAMIC,
-            without_effect="One event loop does this; more cores are used by more brokers."),
+            without_effect=ONE_LOOP),
     Setting("num.io.threads", _INT, 8, "How many threads wait for disks on behalf of requests: "
             "syncs and cold reads.", lower=1, dynamic=_DYNAMIC),
     Setting("background.threads", _INT, 10, "How many threads wait for disks in background tasks, "

@@ -7,8 +7,8 @@ row, and the settings page follows.
 from typing import Final
 
 AWAITS_CLUSTER: Final = "It is about several brokers, and this release runs one."
-AWAITS_GROUPS: Final = "It is about consumer groups, which this release does not serve."
-AWAITS_TRANSACTIONS: Final = "It is about transactions, which this release does not serve."
+NO_GROUP_SETTINGS: Final = "A group cannot have settings of its own."
+ONE_LOOP: Final = "One event loop does this; more cores are used by more brokers."
 NO_TIERED_STORAGE: Final = "There is no tiered storage: all of a log is on the broker's own disks."
 NO_QUORUM: Final = "There is no quorum of controllers; a metadata store coordinates the brokers."
 NO_SHARE_GROUPS: Final = "There are no share groups."

@@ -1,0 +1,113 @@
+"""The broker's two coordinators, put together: their runtimes, topics, and ways to other brokers.
+
+The state machines themselves are imported when there is a partition of their topic to serve: a
+broker without groups and transactions need not have them in memory, nor wait for them at its start.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+from headwater.broker.broker_channels import BrokerChannels
+from headwater.broker.context import BrokerContext
+from headwater.broker.coordinator_topics import (
+    OFFSETS_TOPIC,
+    TRANSACTIONS_TOPIC,
+    CoordinatorTopics,
+)
+from headwater.broker.transaction_markers import MarkerSender
+from headwater.broker.transaction_partitions import TransactionPartitions
+from headwater.cluster.image_change import ImageChange
+from headwater.coordinator.runtime import CoordinatorRuntime, RuntimeParts
+from headwater.coordinator.shard_log import ShardLogOptions
+from headwater.coordinator.timers import Timers
+from headwater.wire.records import Compression
+
+if TYPE_CHECKING:
+    from headwater.coordinator.group.group_shard import GroupShard
+    from headwater.coordinator.txn.transaction_shard import TransactionShard
+
+
+class Coordinators:
+    """They become part of the context, and follow the cluster until they are closed."""
+
+    def __init__(self, context: BrokerContext, random_source: random.Random) -> None:
+        self._context = context
+        self._random = random_source
+        parts = RuntimeParts(
+            node_id=context.node_id,
+            partitions=context.partitions,
+            parked=context.parked,
+            timer=context.timer,
+            clock=context.clock,
+            run_in_thread=context.run_in_thread,
+        )
+        integer = context.settings.integer
+        offsets_options = ShardLogOptions(
+            write_timeout_ms=lambda: integer("offsets.commit.timeout.ms"),
+            load_bytes=lambda: integer("offsets.load.buffer.size"),
+            compression=lambda: Compression(integer("offsets.topic.compression.codec")),
+        )
+        transactions_options = ShardLogOptions(
+            write_timeout_ms=lambda: integer("request.timeout.ms"),
+            load_bytes=lambda: integer("transaction.state.log.load.buffer.size"),
+        )
+        context.coordinator_topics = CoordinatorTopics(context.settings, context.controller)
+        context.channels = BrokerChannels(context)
+        context.groups = CoordinatorRuntime(
+            OFFSETS_TOPIC, offsets_options, parts, self._new_group_shard
+        )
+        context.transactions = CoordinatorRuntime(
+            TRANSACTIONS_TOPIC, transactions_options, parts, self._new_transaction_shard
+        )
+        context.transaction_partitions = TransactionPartitions(context)
+        self._markers = MarkerSender(context)
+
+    def start(self) -> None:
+        """Load what this broker coordinates, and follow what changes."""
+        context = self._context
+        context.groups.start(context.image)
+        context.transactions.start(context.image)
+        context.controller.subscribe(self._on_image)
+
+    async def _on_image(self, change: ImageChange) -> None:
+        await self._context.groups.on_image(change)
+        await self._context.transactions.on_image(change)
+
+    async def close(self) -> None:
+        """Whoever waits hears that the coordinator is elsewhere."""
+        self._context.groups.close()
+        self._context.transactions.close()
+        await self._markers.close()
+        await self._context.channels.close()
+
+    def _new_group_shard(self, _number: int, _leader_epoch: int, timers: Timers) -> GroupShard:
+        from headwater.coordinator.group.group_environment import GroupEnvironment
+        from headwater.coordinator.group.group_shard import GroupShard
+
+        context = self._context
+        return GroupShard(
+            GroupEnvironment(
+                settings=context.settings,
+                image=lambda: context.image,
+                timers=timers,
+                random=self._random,
+            )
+        )
+
+    def _new_transaction_shard(
+        self, _number: int, leader_epoch: int, timers: Timers
+    ) -> TransactionShard:
+        from headwater.coordinator.txn.transaction_environment import TransactionEnvironment
+        from headwater.coordinator.txn.transaction_shard import TransactionShard
+
+        context = self._context
+        return TransactionShard(
+            TransactionEnvironment(
+                settings=context.settings,
+                timers=timers,
+                markers=self._markers.deliver,
+                coordinator_epoch=leader_epoch,
+            )
+        )

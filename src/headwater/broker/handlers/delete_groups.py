@@ -1,0 +1,48 @@
+"""DeleteGroups (key 42): delete groups that have no members, with all their offsets.
+
+Versions served: 0 to 2.
+
+    v1   throttling is announced before it happens
+    v2   flexible
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.broker.api_handler import ApiHandler
+from headwater.broker.context import RequestContext
+from headwater.wire.api_keys import ApiKey
+from headwater.wire.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+
+
+async def handle(request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroupsResponse:
+    # All at once, so that they wait for replicas and disks together.
+    group_ids = list(dict.fromkeys(request.groups_names))
+    codes = await asyncio.gather(*(_delete(group_id, context) for group_id in group_ids))
+    return DeleteGroupsResponse(
+        results=[
+            DeletableGroupResult(group_id=group_id, error_code=code)
+            for group_id, code in zip(group_ids, codes, strict=True)
+        ]
+    )
+
+
+async def _delete(group_id: str, context: RequestContext) -> ErrorCode:
+    try:
+        while not await context.broker.groups.write(
+            group_id, lambda shard, now_ms: shard.removal.delete(group_id)
+        ):
+            pass  # A large group goes piece by piece.
+    except KafkaError as error:
+        context.record_error(error.code)
+        return error.code
+    return ErrorCode.NONE
+
+
+API = ApiHandler(ApiKey.DELETE_GROUPS, handle)

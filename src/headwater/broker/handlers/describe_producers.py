@@ -1,0 +1,68 @@
+"""DescribeProducers (key 61): which producers a partition knows, and what they have open there.
+
+Versions served: 0.
+
+The leader of a partition answers. A producer whose transaction is open has the offset at which that
+begins; one that no coordinator knows of is a hanging transaction.
+"""
+
+from __future__ import annotations
+
+from headwater.base.errors import KafkaError
+from headwater.broker.api_handler import ApiHandler
+from headwater.broker.context import RequestContext
+from headwater.broker.fair_turns import in_turns
+from headwater.storage.producer_entry import ProducerEntry
+from headwater.wire.api_keys import ApiKey
+from headwater.wire.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+
+_NO_TRANSACTION = -1
+
+
+async def handle(
+    request: DescribeProducersRequest, context: RequestContext
+) -> DescribeProducersResponse:
+    answers: dict[str, TopicResponse] = {}
+    wanted = (
+        (topic.name, number) for topic in request.topics for number in topic.partition_indexes
+    )
+    async for name, number in in_turns(wanted):
+        topic = answers.setdefault(name, TopicResponse(name=name))
+        topic.partitions.append(_describe(name, number, context))
+    return DescribeProducersResponse(topics=list(answers.values()))
+
+
+def _describe(topic: str, number: int, context: RequestContext) -> PartitionResponse:
+    try:
+        partition = context.broker.partitions.get(topic, number)
+        partition.check_leader()
+    except KafkaError as error:
+        context.record_error(error.code)
+        return PartitionResponse(
+            partition_index=number, error_code=error.code, error_message=str(error)
+        )
+    return PartitionResponse(
+        partition_index=number,
+        active_producers=[_producer_state(entry) for entry in partition.log.producer_states],
+    )
+
+
+def _producer_state(entry: ProducerEntry) -> ProducerState:
+    first_offset = entry.transaction_first_offset
+    return ProducerState(
+        producer_id=entry.producer_id,
+        producer_epoch=entry.producer_epoch,
+        last_sequence=entry.last_sequence,
+        last_timestamp=entry.last_timestamp,
+        coordinator_epoch=entry.coordinator_epoch,
+        current_txn_start_offset=_NO_TRANSACTION if first_offset is None else first_offset,
+    )
+
+
+API = ApiHandler(ApiKey.DESCRIBE_PRODUCERS, handle)

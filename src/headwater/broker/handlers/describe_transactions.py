@@ -1,0 +1,70 @@
+"""DescribeTransactions (API 65), version 0: the state of transactional ids.
+
+- v0: flexible from the start.
+
+Only the coordinator of an id knows it; others answer NOT_COORDINATOR.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.broker.api_handler import ApiHandler
+from headwater.broker.context import RequestContext
+from headwater.coordinator.txn.transaction_metadata import TransactionMetadata
+from headwater.wire.api_keys import ApiKey
+from headwater.wire.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TopicData,
+    TransactionState,
+)
+
+
+async def handle(
+    request: DescribeTransactionsRequest, context: RequestContext
+) -> DescribeTransactionsResponse:
+    response = DescribeTransactionsResponse()
+    for transactional_id in request.transactional_ids:
+        try:
+            described = _described(await _find(transactional_id, context))
+        except KafkaError as error:
+            context.record_error(error.code)
+            described = TransactionState(transactional_id=transactional_id, error_code=error.code)
+        response.transaction_states.append(described)
+    return response
+
+
+async def _find(transactional_id: str, context: RequestContext) -> TransactionMetadata:
+    if not transactional_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "A transactional id cannot be empty.")
+    metadata = await context.broker.transactions.read(
+        transactional_id, lambda shard, _: shard.transactions.find(transactional_id)
+    )
+    if metadata is None:
+        raise KafkaError(
+            ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
+            f"There is no transactional id {transactional_id}.",
+        )
+    return metadata
+
+
+def _described(metadata: TransactionMetadata) -> TransactionState:
+    topics: defaultdict[str, list[int]] = defaultdict(list)
+    for topic, partition in sorted(metadata.partitions):
+        topics[topic].append(partition)
+    return TransactionState(
+        transactional_id=metadata.transactional_id,
+        transaction_state=metadata.state.label,
+        transaction_timeout_ms=metadata.timeout_ms,
+        transaction_start_time_ms=metadata.start_ms,
+        producer_id=metadata.producer.producer_id,
+        producer_epoch=metadata.producer.producer_epoch,
+        topics=[
+            TopicData(topic=topic, partitions=partitions) for topic, partitions in topics.items()
+        ],
+    )
+
+
+API = ApiHandler(ApiKey.DESCRIBE_TRANSACTIONS, handle)

@@ -1,0 +1,86 @@
+"""FindCoordinator (key 10): which broker coordinates a group or a transactional id.
+
+Versions served: 0 to 6.
+
+    v1   transactional ids too
+    v3   flexible
+    v4   several keys at once
+    v5   TRANSACTION_ABORTABLE
+    v6   share groups, which are not served
+
+The coordinator is the leader of the partition of the internal topic that the key belongs to. The
+topic is made when somebody first asks.
+"""
+
+from __future__ import annotations
+
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.broker.advertised_addresses import client_side
+from headwater.broker.api_handler import ApiHandler
+from headwater.broker.context import RequestContext
+from headwater.broker.coordinator_topics import CoordinatorKind
+from headwater.coordinator.key_hash import partition_for
+from headwater.wire.api_keys import ApiKey
+from headwater.wire.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+
+_BATCHED_SINCE = 4
+_NONE = -1
+
+
+async def handle(
+    request: FindCoordinatorRequest, context: RequestContext
+) -> FindCoordinatorResponse:
+    if context.api_version >= _BATCHED_SINCE:
+        return FindCoordinatorResponse(
+            coordinators=[
+                await _find(key, request.key_type, context) for key in request.coordinator_keys
+            ]
+        )
+    found = await _find(request.key, request.key_type, context)
+    return FindCoordinatorResponse(
+        error_code=found.error_code,
+        error_message=found.error_message,
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
+    )
+
+
+async def _find(key: str, key_type: int, context: RequestContext) -> Coordinator:
+    try:
+        kind = _kind(key_type)
+        partition_count = await context.broker.coordinator_topics.ensure(kind)
+        image = context.broker.image
+        leader = image.topics[kind.topic].partitions[partition_for(key, partition_count)].leader
+        broker = image.brokers.get(leader)
+        address = None if broker is None else client_side(context).address_of(broker)
+        if address is None:
+            raise KafkaError(
+                ErrorCode.COORDINATOR_NOT_AVAILABLE, f"No broker coordinates {key} at the moment."
+            )
+    except KafkaError as error:
+        context.record_error(error.code)
+        return Coordinator(
+            key=key,
+            node_id=_NONE,
+            port=_NONE,
+            error_code=error.code,
+            error_message=str(error),
+        )
+    return Coordinator(key=key, node_id=leader, host=address.host, port=address.port)
+
+
+def _kind(key_type: int) -> CoordinatorKind:
+    try:
+        return CoordinatorKind(key_type)
+    except ValueError:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"There is no coordinator of kind {key_type} here."
+        ) from None
+
+
+API = ApiHandler(ApiKey.FIND_COORDINATOR, handle)

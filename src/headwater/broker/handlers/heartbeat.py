@@ -1,0 +1,40 @@
+"""Heartbeat (key 12): a member of a classic group is alive, and hears whether to join again.
+
+Versions served: 0 to 4.
+
+    v1   throttle time
+    v3   group instance ids
+    v4   flexible
+"""
+
+from __future__ import annotations
+
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.broker.api_handler import ApiHandler
+from headwater.broker.context import RequestContext
+from headwater.coordinator.group.classic_errors import check_group_id
+from headwater.coordinator.group.group_shard import GroupShard
+from headwater.coordinator.outcome import Outcome, Reply
+from headwater.wire.api_keys import ApiKey
+from headwater.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+
+
+async def handle(request: HeartbeatRequest, context: RequestContext) -> HeartbeatResponse:
+    def take(shard: GroupShard, now_ms: int, reply: Reply[HeartbeatResponse]) -> Outcome:
+        # It changes nothing that is written, so there is nothing to wait for.
+        shard.classic.heartbeat(request, now_ms)
+        reply.send(HeartbeatResponse())
+        return Outcome()
+
+    try:
+        check_group_id(request.group_id)
+        return await context.broker.groups.ask(request.group_id, take)
+    except KafkaError as error:
+        if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            # Nobody knows yet, and loading starts sessions anew: so the member need not worry.
+            return HeartbeatResponse()
+        context.record_error(error.code)
+        return HeartbeatResponse(error_code=error.code)
+
+
+API = ApiHandler(ApiKey.HEARTBEAT, handle)

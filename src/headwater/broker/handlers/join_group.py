@@ -1,0 +1,56 @@
+"""JoinGroup (key 11): become a member of a group, or take part in its next generation.
+
+Versions served: 0 to 9.
+
+    v1   rebalance timeout
+    v2   throttle time
+    v4   a new member is handed its id first, with MEMBER_ID_REQUIRED
+    v5   group instance ids
+    v6   flexible
+    v7   the protocol type in the answer; no protocol name is null
+    v8   the reason
+    v9   the leader may be told to skip the assignment
+
+The answer comes when all members have joined, which may take as long as the rebalance timeout.
+"""
+
+from __future__ import annotations
+
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.broker.api_handler import ApiHandler
+from headwater.broker.context import RequestContext
+from headwater.coordinator.group.classic_errors import check_group_id
+from headwater.coordinator.group.classic_member import JoiningClient
+from headwater.coordinator.group.group_shard import GroupShard
+from headwater.coordinator.outcome import Outcome, Reply
+from headwater.wire.api_keys import ApiKey
+from headwater.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+
+_NULLABLE_NAME_SINCE = 7
+
+
+async def handle(request: JoinGroupRequest, context: RequestContext) -> JoinGroupResponse:
+    # Java writes an address without a host name this way, and tools show it so.
+    client_host = f"/{context.connection.peer[0]}"
+    client = JoiningClient(context.client_id or "", client_host, context.api_version)
+
+    def join(shard: GroupShard, now_ms: int, reply: Reply[JoinGroupResponse]) -> Outcome:
+        return shard.classic.join(request, client, now_ms, reply)
+
+    try:
+        check_group_id(request.group_id)
+        response = await context.broker.groups.ask(request.group_id, join)
+    except KafkaError as error:
+        member_id = request.member_id
+        if error.code is ErrorCode.GROUP_MAX_SIZE_REACHED:
+            member_id = ""  # The id that it was handed is forgotten.
+        response = JoinGroupResponse(error_code=error.code, member_id=member_id)
+    if response.error_code:
+        context.record_error(ErrorCode.from_wire(response.error_code))
+    response.protocol_name = response.protocol_name or (
+        None if context.api_version >= _NULLABLE_NAME_SINCE else ""
+    )
+    return response
+
+
+API = ApiHandler(ApiKey.JOIN_GROUP, handle)

@@ -1,0 +1,47 @@
+"""LeaveGroup (key 13): members go, so that the others need not wait for their sessions to end.
+
+Versions served: 0 to 5.
+
+    v1   throttle time
+    v3   several members, each answered for itself; group instance ids
+    v4   flexible
+    v5   the reason
+"""
+
+from __future__ import annotations
+
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.broker.api_handler import ApiHandler
+from headwater.broker.context import RequestContext
+from headwater.coordinator.group.classic_errors import check_group_id
+from headwater.wire.api_keys import ApiKey
+from headwater.wire.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+)
+
+_SEVERAL_SINCE = 3
+
+
+async def handle(request: LeaveGroupRequest, context: RequestContext) -> LeaveGroupResponse:
+    has_several = context.api_version >= _SEVERAL_SINCE
+    if not has_several:
+        request.members = [MemberIdentity(member_id=request.member_id)]
+    try:
+        check_group_id(request.group_id)
+        response = await context.broker.groups.write(
+            request.group_id, lambda shard, now_ms: shard.classic.leave(request, now_ms)
+        )
+    except KafkaError as error:
+        context.record_error(error.code)
+        return LeaveGroupResponse(error_code=error.code)
+    for member in response.members:
+        if member.error_code:
+            context.record_error(ErrorCode.from_wire(member.error_code))
+    if not has_several:
+        return LeaveGroupResponse(error_code=response.members[0].error_code)
+    return response
+
+
+API = ApiHandler(ApiKey.LEAVE_GROUP, handle)

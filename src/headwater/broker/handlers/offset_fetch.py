@@ -1,0 +1,212 @@
+"""OffsetFetch (key 9): the offsets that groups have committed.
+
+Versions served: 1 to 10.
+
+    v2   all topics of a group (null); an error for the group as a whole
+    v3   throttle time
+    v5   leader epochs
+    v6   flexible
+    v7   require_stable: UNSTABLE_OFFSET_COMMIT while a transaction on an offset is open
+    v8   several groups at once
+    v9   members of the newer group protocol; UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH
+    v10  topics by id
+
+A partition, or a group, of which nothing is known has the offset -1 and no error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from typing import NamedTuple
+
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.ids import TopicPartition
+from headwater.broker.api_handler import ApiHandler
+from headwater.broker.context import RequestContext
+from headwater.coordinator.group.offset_fetch import FetchedOffset, WantedOffset
+from headwater.wire.api_keys import ApiKey
+from headwater.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from headwater.wire.schema import ZERO_UUID
+
+_GROUP_ERRORS_SINCE = 2
+_BATCHED_SINCE = 8
+_TOPIC_IDS_SINCE = 10
+
+
+class _Topic(NamedTuple):
+    """The answers for one topic, by name, id, or both."""
+
+    name: str
+    topic_id: uuid.UUID
+    offsets: list[FetchedOffset]
+
+
+async def handle(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
+    if context.api_version >= _BATCHED_SINCE:
+        groups = await asyncio.gather(
+            *(_batched(group, request.require_stable, context) for group in request.groups)
+        )
+        return OffsetFetchResponse(groups=list(groups))
+    return await _single(request, context)
+
+
+async def _batched(
+    asked: OffsetFetchRequestGroup, require_stable: bool, context: RequestContext
+) -> OffsetFetchResponseGroup:
+    response = OffsetFetchResponseGroup(group_id=asked.group_id)
+    try:
+        topics = await _fetch(asked, require_stable, context)
+    except KafkaError as error:
+        response.error_code = _refusal(error, context)
+        return response
+    response.topics = [
+        OffsetFetchResponseTopics(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partitions=[
+                OffsetFetchResponsePartitions(
+                    partition_index=fetched.topic_partition.partition,
+                    committed_offset=fetched.offset,
+                    committed_leader_epoch=fetched.leader_epoch,
+                    metadata=fetched.metadata,
+                    error_code=fetched.error_code,
+                )
+                for fetched in topic.offsets
+            ],
+        )
+        for topic in topics
+    ]
+    return response
+
+
+async def _single(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
+    asked = OffsetFetchRequestGroup(group_id=request.group_id, topics=None)
+    if request.topics is not None:
+        asked.topics = [
+            OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
+            for topic in request.topics
+        ]
+    response = OffsetFetchResponse()
+    try:
+        topics = await _fetch(asked, request.require_stable, context)
+    except KafkaError as error:
+        code = _refusal(error, context)
+        if context.api_version >= _GROUP_ERRORS_SINCE:
+            response.error_code = code
+            return response
+        topics = [_failed(topic, code) for topic in asked.topics or ()]
+    response.topics = [
+        OffsetFetchResponseTopic(
+            name=topic.name,
+            partitions=[
+                OffsetFetchResponsePartition(
+                    partition_index=fetched.topic_partition.partition,
+                    committed_offset=fetched.offset,
+                    committed_leader_epoch=fetched.leader_epoch,
+                    metadata=fetched.metadata,
+                    error_code=fetched.error_code,
+                )
+                for fetched in topic.offsets
+            ],
+        )
+        for topic in topics
+    ]
+    return response
+
+
+async def _fetch(
+    asked: OffsetFetchRequestGroup, require_stable: bool, context: RequestContext
+) -> list[_Topic]:
+    if asked.topics is None:
+        return _by_topic(await _ask(asked, None, require_stable, context), context)
+    names = [_name(topic, context) for topic in asked.topics]
+    wanted = [
+        WantedOffset(TopicPartition(name, number), topic.topic_id)
+        for topic, name in zip(asked.topics, names, strict=True)
+        if name is not None
+        for number in topic.partition_indexes
+    ]
+    fetched = iter(await _ask(asked, wanted, require_stable, context))
+    return [
+        _failed(topic, ErrorCode.UNKNOWN_TOPIC_ID)
+        if name is None
+        else _Topic(topic.name, topic.topic_id, [next(fetched) for _ in topic.partition_indexes])
+        for topic, name in zip(asked.topics, names, strict=True)
+    ]
+
+
+async def _ask(
+    asked: OffsetFetchRequestGroup,
+    wanted: list[WantedOffset] | None,
+    require_stable: bool,
+    context: RequestContext,
+) -> list[FetchedOffset]:
+    fetched = await context.broker.groups.read(
+        asked.group_id,
+        lambda shard, now_ms: shard.offsets.fetch(
+            asked.group_id,
+            wanted,
+            require_stable=require_stable,
+            member_id=asked.member_id,
+            member_epoch=asked.member_epoch,
+        ),
+    )
+    for offset in fetched:
+        if offset.error_code:
+            context.record_error(offset.error_code)
+    return fetched
+
+
+def _name(topic: OffsetFetchRequestTopics, context: RequestContext) -> str | None:
+    """The topic's name; None if there is none with its id."""
+    if context.api_version >= _TOPIC_IDS_SINCE:
+        return context.broker.image.topic_names.get(topic.topic_id)
+    return topic.name
+
+
+def _by_topic(fetched: list[FetchedOffset], context: RequestContext) -> list[_Topic]:
+    """All offsets of a group; a client that goes by ids hears of topics that exist."""
+    image = context.broker.image
+    found: dict[str, _Topic] = {}
+    for offset in fetched:
+        name = offset.topic_partition.topic
+        if name not in found:
+            topic = image.topics.get(name)
+            found[name] = _Topic(name, ZERO_UUID if topic is None else topic.topic_id, [])
+        found[name].offsets.append(offset)
+    by_id = context.api_version >= _TOPIC_IDS_SINCE
+    return [topic for topic in found.values() if topic.topic_id != ZERO_UUID or not by_id]
+
+
+def _failed(topic: OffsetFetchRequestTopics, code: ErrorCode) -> _Topic:
+    return _Topic(
+        topic.name,
+        topic.topic_id,
+        [
+            FetchedOffset(TopicPartition(topic.name, number), error_code=code)
+            for number in topic.partition_indexes
+        ],
+    )
+
+
+def _refusal(error: KafkaError, context: RequestContext) -> ErrorCode:
+    code = error.code
+    if code is ErrorCode.COORDINATOR_NOT_AVAILABLE:
+        # Consumers do not expect it here and would give up; this one makes them look again.
+        code = ErrorCode.NOT_COORDINATOR
+    context.record_error(code)
+    return code
+
+
+API = ApiHandler(ApiKey.OFFSET_FETCH, handle)

@@ -1,0 +1,152 @@
+"""WriteTxnMarkers (key 27): a transaction coordinator ends transactions in partitions.
+
+Versions served: 1. Version 2, which tells the transaction version too, is newer than Kafka 4.1.
+
+A marker counts when it is as safe as an acks=all produce would be. All markers of a request are
+written at once, in their order, and then waited for together. Those in `__consumer_offsets` go
+through the group coordinator, which shows the offsets of the transaction when it is committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Final
+
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.broker.api_handler import ApiHandler
+from headwater.broker.context import RequestContext
+from headwater.broker.coordinator_topics import OFFSETS_TOPIC
+from headwater.coordinator.outcome import ProducerIdentity
+from headwater.replication.delayed_produce import AwaitedAppend, DelayedProduce
+from headwater.replication.partition_rules import ACKS_ALL
+from headwater.storage.producer_entry import AppendOrigin
+from headwater.wire.api_keys import ApiKey, VersionRange
+from headwater.wire.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from headwater.wire.records import ControlType, encode_end_transaction_marker
+
+#: What the group coordinator says where the leader of a partition would say that it is not that.
+_NOT_LEADER: Final = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+
+
+async def handle(
+    request: WriteTxnMarkersRequest, context: RequestContext
+) -> WriteTxnMarkersResponse:
+    markers = _Markers(context)
+    response = WriteTxnMarkersResponse(markers=[markers.write(each) for each in request.markers])
+    await markers.wait()
+    return response
+
+
+class _Markers:
+    """The markers of one request; what becomes of each goes into its result."""
+
+    def __init__(self, context: RequestContext) -> None:
+        self._context = context
+        self._appends: list[tuple[AwaitedAppend, WritableTxnMarkerPartitionResult]] = []
+        self._group_writes: list[Awaitable[None]] = []
+
+    def write(self, marker: WritableTxnMarker) -> WritableTxnMarkerResult:
+        """Write one transaction's marker to its partitions; whether it is safe is told later."""
+        topics = []
+        for topic in marker.topics:
+            results = []
+            for number in topic.partition_indexes:
+                result = WritableTxnMarkerPartitionResult(partition_index=number)
+                results.append(result)
+                if topic.name == OFFSETS_TOPIC:
+                    self._group_writes.append(self._write_to_groups(marker, number, result))
+                else:
+                    self._append(marker, topic.name, number, result)
+            topics.append(WritableTxnMarkerTopicResult(name=topic.name, partitions=results))
+        return WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics)
+
+    def _append(
+        self,
+        marker: WritableTxnMarker,
+        topic: str,
+        number: int,
+        result: WritableTxnMarkerPartitionResult,
+    ) -> None:
+        broker = self._context.broker
+        now_ms = broker.clock.wall_ms()
+        batch = encode_end_transaction_marker(
+            _control_type(marker),
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+            coordinator_epoch=marker.coordinator_epoch,
+            timestamp_ms=now_ms,
+        )
+        try:
+            partition = broker.partitions.get(topic, number)
+            written = partition.append(
+                bytearray(batch), acks=ACKS_ALL, now_ms=now_ms, origin=AppendOrigin.COORDINATOR
+            )
+        except KafkaError as error:
+            self._refuse(result, error)
+            return
+        durably = partition.needs_fsync(ACKS_ALL)
+        append = AwaitedAppend(partition, written.last_offset + 1, durably=durably)
+        if not append.settle() and durably:
+            partition.request_fsync(append.end_offset)
+        self._appends.append((append, result))
+
+    async def _write_to_groups(
+        self, marker: WritableTxnMarker, number: int, result: WritableTxnMarkerPartitionResult
+    ) -> None:
+        producer = ProducerIdentity(marker.producer_id, marker.producer_epoch)
+        try:
+            await self._context.broker.groups.end_transaction(
+                number, producer, _control_type(marker), marker.coordinator_epoch
+            )
+        except KafkaError as error:
+            if error.code in _NOT_LEADER:
+                error = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, str(error))
+            self._refuse(result, error)
+
+    async def wait(self) -> None:
+        """Return when all that was written is safe, or is known not to be."""
+        await asyncio.gather(self._wait_for_appends(), *self._group_writes)
+
+    async def _wait_for_appends(self) -> None:
+        if not self._appends:
+            return
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def respond() -> None:
+            if not done.done():
+                done.set_result(None)
+
+        broker = self._context.broker
+        operation = DelayedProduce([append for append, _ in self._appends], respond)
+        keys = [append.partition.topic_partition for append, _ in self._appends]
+        timeout_ms = broker.settings.integer("request.timeout.ms")
+        broker.parked.produce.try_complete_else_park(operation, timeout_ms, keys)
+        await done
+        for append, result in self._appends:
+            if append.error is not None:
+                self._refuse(result, append.error)
+
+    def _refuse(self, result: WritableTxnMarkerPartitionResult, error: KafkaError) -> None:
+        self._context.record_error(error.code)
+        result.error_code = error.code
+
+
+def _control_type(marker: WritableTxnMarker) -> ControlType:
+    return ControlType.COMMIT if marker.transaction_result else ControlType.ABORT
+
+
+API = ApiHandler(ApiKey.WRITE_TXN_MARKERS, handle, VersionRange(1, 1))

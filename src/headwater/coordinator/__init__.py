@@ -1,0 +1,1 @@
+"""The two coordinators: consumer groups and transactions, as states of internal topics."""

@@ -1,0 +1,1 @@
+"""Consumer groups: members, assignments and offsets, kept in `__consumer_offsets`."""

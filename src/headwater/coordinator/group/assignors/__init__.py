@@ -1,0 +1,1 @@
+"""How a consumer group's partitions are dealt out among its members."""

@@ -1,0 +1,25 @@
+"""What the steps of the group protocols get from the broker around them."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from headwater.cluster.image import ClusterImage
+from headwater.coordinator.live_settings import LiveSettings
+from headwater.coordinator.timers import Timers
+
+
+@dataclass(frozen=True, slots=True)
+class GroupEnvironment:
+    settings: LiveSettings
+    #: The cluster as this broker knows it now.
+    image: Callable[[], ClusterImage]
+    timers: Timers
+    random: random.Random
+
+    def new_uuid(self) -> uuid.UUID:
+        """For the ids of members."""
+        return uuid.UUID(int=self.random.getrandbits(128), version=4)

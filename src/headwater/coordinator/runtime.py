@@ -1,0 +1,325 @@
+"""Runs a coordinator: a shard of state for each partition of its topic that this broker leads.
+
+An operation runs on a shard without interruption. Its records are appended to the partition, then
+replayed into the shard, and its answer goes out when they are safe. If the append fails nothing has
+changed. Loading a partition replays all of its records into a new shard, the same way; meanwhile
+clients hear COORDINATOR_LOAD_IN_PROGRESS. When another broker leads the partition, the shard is
+closed and forgotten: everything that matters is in the topic.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import partial
+from typing import Generic, TypeVar
+
+from headwater.base.clocks import Clock
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.loop_timer import LoopTimer
+from headwater.base.timing_wheel import TimerTaskEntry
+from headwater.cluster.image import ClusterImage
+from headwater.cluster.image_change import ImageChange
+from headwater.coordinator.key_hash import partition_for
+from headwater.coordinator.outcome import Change, Outcome, ProducerIdentity, Reply
+from headwater.coordinator.shard import Shard
+from headwater.coordinator.shard_log import ShardLog, ShardLogOptions, as_coordinator_error
+from headwater.coordinator.timers import TimedOperation, Timers
+from headwater.replication.parked_requests import ParkedRequests
+from headwater.replication.partitions import Partitions
+from headwater.storage.flush import RunInThread
+from headwater.wire.records import ControlType
+
+_logger = logging.getLogger(__name__)
+
+S = TypeVar("S", bound=Shard)
+R = TypeVar("R")
+
+
+class _State(Enum):
+    LOADING = auto()
+    ACTIVE = auto()
+    FAILED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeParts:
+    """What a runtime needs of its broker."""
+
+    node_id: int
+    partitions: Partitions
+    parked: ParkedRequests
+    timer: LoopTimer
+    clock: Clock
+    run_in_thread: RunInThread
+
+
+class _Led(Generic[S]):
+    """A partition that this broker leads, and its shard."""
+
+    __slots__ = ("leader_epoch", "loading", "log", "number", "shard", "state", "timers")
+
+    def __init__(
+        self, number: int, shard: S, log: ShardLog, leader_epoch: int, timers: _ShardTimers
+    ) -> None:
+        self.number = number
+        self.shard = shard
+        self.log = log
+        self.leader_epoch = leader_epoch
+        self.timers = timers
+        self.state = _State.LOADING
+        self.loading: asyncio.Task[None] | None = None
+
+
+class CoordinatorRuntime(Generic[S]):
+    def __init__(
+        self,
+        topic: str,
+        options: ShardLogOptions,
+        parts: RuntimeParts,
+        make_shard: Callable[[int, int, Timers], S],
+    ) -> None:
+        """`make_shard` gets the partition's number, its leader epoch, and the shard's timers."""
+        self.topic = topic
+        self._options = options
+        self._parts = parts
+        self._make_shard = make_shard
+        self._partition_count = 0
+        self._led: dict[int, _Led[S]] = {}
+        #: Leader epochs of partitions that are led here, but whose log could not be made yet.
+        self._without_log: dict[int, int] = {}
+
+    # -- following the cluster -------------------------------------------------------------------
+
+    def start(self, image: ClusterImage) -> None:
+        """Begin to load the partitions that this broker leads."""
+        self._follow(image)
+
+    async def on_image(self, change: ImageChange) -> None:
+        """A subscriber of the controller, after partitions have followed the change."""
+        gone = any(topic.name == self.topic for topic in change.deleted_topics)
+        if gone or self.topic in change.changed_topics:
+            self._follow(change.image)
+        for led in list(self._led.values()):
+            if led.state is _State.ACTIVE:
+                for outcome in led.shard.on_image(change, self._parts.clock.wall_ms()):
+                    self._settle(led, outcome)
+
+    def _follow(self, image: ClusterImage) -> None:
+        topic = image.topics.get(self.topic)
+        partitions = () if topic is None else topic.partitions
+        self._partition_count = len(partitions)
+        self._without_log.clear()
+        for number, led in list(self._led.items()):
+            is_mine = number < len(partitions) and (
+                partitions[number].leader == self._parts.node_id
+                and partitions[number].leader_epoch == led.leader_epoch
+            )
+            if not is_mine:
+                self._unload(led)
+        for number, partition in enumerate(partitions):
+            if partition.leader == self._parts.node_id and number not in self._led:
+                self._load(number, partition.leader_epoch)
+
+    def _load(self, number: int, leader_epoch: int) -> None:
+        parts = self._parts
+        try:
+            partition = parts.partitions.get(self.topic, number)
+        except KafkaError:
+            self._without_log[number] = leader_epoch
+            return
+        self._without_log.pop(number, None)
+        log = ShardLog(partition, self._options, parts.parked, parts.clock, parts.run_in_thread)
+        timers = _ShardTimers(parts.timer, parts.clock)
+        shard = self._make_shard(number, leader_epoch, timers)
+        led = _Led(number, shard, log, leader_epoch, timers)
+        timers.run = lambda outcome: self._settle(led, outcome)
+        self._led[number] = led
+        if log.partition.log_end_offset == log.partition.log_start_offset:
+            self._activate(led)  # Nothing to read: the first group of a cluster need not wait.
+        else:
+            led.loading = asyncio.ensure_future(self._replay(led))
+
+    async def _replay(self, led: _Led[S]) -> None:
+        try:
+            count = await led.log.replay_into(led.shard)
+        except (KafkaError, OSError) as error:
+            led.state = _State.FAILED
+            _logger.error("%s-%d could not be loaded: %s", self.topic, led.number, error)
+        else:
+            if self._led.get(led.number) is led:
+                self._activate(led)
+                _logger.info("%s-%d is loaded: %d records", self.topic, led.number, count)
+
+    def _activate(self, led: _Led[S]) -> None:
+        led.state = _State.ACTIVE
+        led.shard.on_loaded(self._parts.clock.wall_ms())
+
+    def _unload(self, led: _Led[S]) -> None:
+        del self._led[led.number]
+        if led.loading is not None:
+            led.loading.cancel()
+        led.timers.close()
+        led.shard.close(
+            KafkaError(
+                ErrorCode.NOT_COORDINATOR, f"{self.topic}-{led.number} moved to another broker."
+            )
+        )
+
+    async def loaded(self) -> None:
+        """Wait until everything that is being loaded is."""
+        tasks = [led.loading for led in self._led.values() if led.loading is not None]
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def close(self) -> None:
+        """The broker stops."""
+        for led in list(self._led.values()):
+            self._unload(led)
+
+    # -- looking ---------------------------------------------------------------------------------
+
+    def partition_of(self, key: str) -> int:
+        """The number of the partition that a group or a transactional id belongs to."""
+        if self._partition_count == 0:
+            raise KafkaError(
+                ErrorCode.COORDINATOR_NOT_AVAILABLE, f"The topic {self.topic} does not exist yet."
+            )
+        return partition_for(key, self._partition_count)
+
+    def shards(self) -> Iterator[S]:
+        """All that serve."""
+        return iter([led.shard for led in self._led.values() if led.state is _State.ACTIVE])
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether some partition is not ready yet, so that `shards` does not tell everything."""
+        return any(led.state is _State.LOADING for led in self._led.values())
+
+    def _active(self, number: int) -> _Led[S]:
+        if number in self._without_log:
+            self._load(number, self._without_log[number])
+        led = self._led.get(number)
+        if led is None or led.state is _State.FAILED:
+            raise KafkaError(
+                ErrorCode.NOT_COORDINATOR, f"This broker does not lead {self.topic}-{number}."
+            )
+        if led.state is _State.LOADING:
+            raise KafkaError(
+                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.topic}-{number} is being loaded."
+            )
+        return led
+
+    # -- operations ------------------------------------------------------------------------------
+
+    async def write(self, key: str, operation: Callable[[S, int], Change[R]]) -> R:
+        """Run an operation (shard, time), and answer when its records are safe."""
+
+        def run(shard: S, now_ms: int, reply: Reply[R]) -> Outcome:
+            change = operation(shard, now_ms)
+            return Outcome(
+                records=change.records,
+                on_safe=lambda: reply.send(change.response),
+                on_failed=reply.fail,
+                producer=change.producer,
+            )
+
+        return await self.ask(key, run)
+
+    async def read(self, key: str, operation: Callable[[S, int], R]) -> R:
+        """Look at a shard, and answer when all that can be seen there is safe."""
+
+        def run(shard: S, now_ms: int, reply: Reply[R]) -> Outcome:
+            answer = operation(shard, now_ms)
+            return Outcome(
+                on_safe=lambda: reply.send(answer), on_failed=reply.fail, follows_writes=True
+            )
+
+        return await self.ask(key, run)
+
+    async def ask(self, key: str, operation: Callable[[S, int, Reply[R]], Outcome]) -> R:
+        """Run an operation (shard, time, reply) that replies when it sees fit."""
+        led = self._active(self.partition_of(key))
+        future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+        reply: Reply[R] = Reply(partial(_complete, future))
+        self._settle(led, operation(led.shard, self._parts.clock.wall_ms(), reply))
+        return await future
+
+    async def end_transaction(
+        self,
+        number: int,
+        producer: ProducerIdentity,
+        control_type: ControlType,
+        coordinator_epoch: int,
+    ) -> None:
+        """Write a transaction's marker to one partition; returns when it is safe."""
+        led = self._active(number)
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        reply: Reply[None] = Reply(partial(_complete, future))
+        led.log.append_marker(producer, control_type, coordinator_epoch)
+        led.shard.replay_transaction_end(producer, is_committed=control_type is ControlType.COMMIT)
+        led.log.when_safe(lambda: reply.send(None), reply.fail)
+        await future
+
+    def _settle(self, led: _Led[S], outcome: Outcome) -> None:
+        """Write an outcome's records, let the shard see them, and go on when they are safe."""
+        records = outcome.records
+        if records:
+            try:
+                offset = led.log.append(records, outcome.producer)
+            except KafkaError as error:
+                outcome.on_failed(as_coordinator_error(error))
+                return
+            now_ms = self._parts.clock.wall_ms()
+            for number, record in enumerate(records):
+                led.shard.replay(record, offset + number, outcome.producer, now_ms)
+        if records or outcome.follows_writes:
+            led.log.when_safe(outcome.on_safe, outcome.on_failed)
+        else:
+            outcome.on_safe()
+
+
+def _complete(future: asyncio.Future[R], answer: R | KafkaError) -> None:
+    if future.done():
+        return  # Nobody waits any more: the connection is gone.
+    if isinstance(answer, KafkaError):
+        future.set_exception(answer)
+    else:
+        future.set_result(answer)
+
+
+class _ShardTimers:
+    """A shard's timers, on the broker's timing wheel."""
+
+    def __init__(self, timer: LoopTimer, clock: Clock) -> None:
+        self._timer = timer
+        self._clock = clock
+        self._entries: dict[Hashable, TimerTaskEntry] = {}
+        self._is_closed = False
+        self.run: Callable[[Outcome], None] = lambda _: None
+
+    def schedule(self, key: Hashable, delay_ms: int, operation: TimedOperation) -> None:
+        self.cancel(key)
+        if self._is_closed:
+            return
+
+        def fire() -> None:
+            del self._entries[key]
+            self.run(operation(self._clock.wall_ms()))
+
+        self._entries[key] = self._timer.call_later(max(delay_ms, 0), fire)
+
+    def cancel(self, key: Hashable) -> None:
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self._timer.cancel(entry)
+
+    def is_scheduled(self, key: Hashable) -> bool:
+        return key in self._entries
+
+    def close(self) -> None:
+        self._is_closed = True
+        for key in list(self._entries):
+            self.cancel(key)

@@ -1,0 +1,1 @@
+"""Transactions: producers with a transactional id, kept in `__transaction_state`."""
