@@ -7,7 +7,6 @@ import pytest
 
 from tests.support.clusters import Cluster
 from tests.support.command import Finished, run_command
-from tests.support.waiting import eventually
 
 Command = Callable[..., Finished]
 
@@ -26,21 +25,6 @@ def delete_records(cluster: Cluster) -> Command:
         return run_command("delete-records", *arguments, "--bootstrap-server", cluster.bootstrap)
 
     return run
-
-
-@pytest.fixture
-def topic(cluster: Cluster, get_offsets: Command) -> str:
-    """Three partitions with none, one and two records."""
-    name = cluster.new_name()
-    where = ("-b", cluster.bootstrap)
-    assert run_command("topics", "create", name, "-p", 3, *where).exit_code == 0
-    eventually(lambda: get_offsets(name).exit_code == 0)
-    for partition in range(3):
-        written = run_command(
-            "produce", name, "--partition", partition, *where, input=b"x\n" * partition
-        )
-        assert written.exit_code == 0
-    return name
 
 
 def test_offsets_by_time(topic: str, get_offsets: Command) -> None:

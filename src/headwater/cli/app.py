@@ -10,25 +10,29 @@ What goes wrong is told in one sentence on standard error. Exit codes: 0 for suc
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Annotated, Final, NamedTuple
 
 import typer
 
 from headwater import __version__
 from headwater.base.errors import KafkaError
-from headwater.cli.flag_form import in_words
+from headwater.cli.flag_form import in_words, with_empty_values
 
 
 class Subcommand(NamedTuple):
     """A module with a `typer.Typer` called `app`, and its line in the help.
 
-    An action is a command of that app that may be given as a flag too.
+    An action is a command of that app that may be given as a flag too; a word is one that may not.
+    `valueless` are the options of an action that may come without a value.
     """
 
     module: str
     help: str
     actions: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    valueless: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 
 SUBCOMMANDS: Final = {
@@ -50,6 +54,18 @@ SUBCOMMANDS: Final = {
     ),
     "delete-records": Subcommand(
         "headwater.cli.delete_records", "Delete the records before an offset."
+    ),
+    "groups": Subcommand(
+        "headwater.cli.groups",
+        "List, describe and delete consumer groups, and reset their offsets.",
+        ("list", "describe", "reset-offsets", "delete-offsets", "delete"),
+        ("members",),
+        {"list": ("--state", "--type")},
+    ),
+    "transactions": Subcommand(
+        "headwater.cli.transactions",
+        "List and describe transactions, and end those that hang.",
+        words=("list", "describe", "describe-producers", "abort", "find-hanging"),
     ),
     "metrics": Subcommand("headwater.cli.metrics", "Show what brokers count."),
     "doctor": Subcommand("headwater.cli.doctor", "Say what is wrong with a broker or a cluster."),
@@ -103,9 +119,13 @@ def _in_words(arguments: list[str]) -> list[str]:
     """The command line with the action of a subcommand as a word, if it came as a flag."""
     for position, argument in enumerate(arguments):
         if not argument.startswith("-"):
+            front, rest = arguments[: position + 1], arguments[position + 1 :]
             subcommand = SUBCOMMANDS.get(argument)
-            actions = () if subcommand is None else subcommand.actions
-            return arguments[: position + 1] + in_words(arguments[position + 1 :], actions)
+            if subcommand is None:
+                return arguments
+            rest = in_words(rest, subcommand.actions, subcommand.words)
+            valueless = subcommand.valueless.get(rest[0], ()) if rest else ()
+            return front + with_empty_values(rest, valueless)
     return arguments
 
 

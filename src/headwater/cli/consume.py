@@ -8,6 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from headwater.cli.cluster_option import TIMEOUT_MS, BootstrapServer, RequestTimeout, on_cluster
+from headwater.cli.formatter_option import DEFAULT, NAMES, parse_formatter, stored_format
 from headwater.cli.topic_argument import TopicArgument, TopicOption, any_topic
 
 app = typer.Typer(pretty_exceptions_enable=False)
@@ -30,6 +31,10 @@ With keys and more, as Kafka's console consumer prints them:
 From one offset of one partition, until nothing comes for a second:
 
     headwater consume orders --partition 0 --offset 42 --timeout-ms 1000
+
+What a consumer group has committed, as it stands in the partition of its coordinator:
+
+    headwater consume __consumer_offsets --partition 20 --formatter offsets --from-beginning
 
 No group is joined and nothing is committed. Ctrl-C ends it.
 """
@@ -97,6 +102,14 @@ def consume(
             "line.separator, headers.separator, null.literal.",
         ),
     ] = None,
+    formatter: Annotated[
+        str,
+        typer.Option(
+            "--formatter",
+            metavar="NAME",
+            help=f"What the records are: {', '.join(NAMES)}; or one of Kafka's classes.",
+        ),
+    ] = DEFAULT,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object for each record.")
     ] = False,
@@ -111,10 +124,13 @@ def consume(
             f"{isolation_level!r} is none of {', '.join(ISOLATION_LEVELS)}",
             param_hint="--isolation-level",
         )
+    form = parse_formatter(formatter)
+    if form != DEFAULT and properties:
+        raise typer.BadParameter("this formatter has none", param_hint="--property")
     if as_json and properties:
         raise typer.BadParameter("JSON has all fields anyway", param_hint="--property")
     from headwater.cli.consume_action import ConsumeOptions, Consumption
-    from headwater.cli.record_format import JsonFormat, TextFormat
+    from headwater.cli.record_format import FormatRecords, JsonFormat, TextFormat
     from headwater.cli.start_offsets import parse_start
     from headwater.client.cluster_connection import ClusterConnection
     from headwater.client.isolation import IsolationLevel
@@ -122,18 +138,23 @@ def consume(
     start = parse_start(offset, from_beginning, from_datetime)
     if start.offset is not None and partition is None:
         raise typer.BadParameter("an offset needs it", param_hint="--partition")
-    options = ConsumeOptions(
-        topic=name,
-        pattern=include,
-        partition=partition,
-        start=start,
-        max_messages=max_messages,
-        timeout_ms=timeout_ms,
-        isolation_level=IsolationLevel[isolation_level.upper()],
-        format_records=JsonFormat() if as_json else TextFormat(properties or []),
-    )
+    plain: FormatRecords = JsonFormat() if as_json else TextFormat(properties or [])
 
     async def run(connection: ClusterConnection) -> int:
+        if form == DEFAULT:
+            format_records = plain
+        else:
+            format_records = await stored_format(form, connection, as_json=as_json)
+        options = ConsumeOptions(
+            topic=name,
+            pattern=include,
+            partition=partition,
+            start=start,
+            max_messages=max_messages,
+            timeout_ms=timeout_ms,
+            isolation_level=IsolationLevel[isolation_level.upper()],
+            format_records=format_records,
+        )
         consumption = Consumption(connection, options)
         await consumption.run()
         return consumption.count

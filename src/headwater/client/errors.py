@@ -58,6 +58,16 @@ class UnknownTopicError(ClientError):
         return cls(f"Topic {name!r} has no partition {partition}: it has {there_are}.")
 
 
+class UnknownGroupError(ClientError):
+    """The cluster has no such group."""
+
+    code = ErrorCode.GROUP_ID_NOT_FOUND
+
+    @classmethod
+    def group(cls, group_id: str) -> "UnknownGroupError":
+        return cls(f"There is no group {group_id!r}.")
+
+
 class RefusedError(ClientError):
     """A broker answered with an error."""
 
@@ -71,6 +81,13 @@ def topic_refusal(error_code: int, error_message: str | None, name: str) -> Clie
     if error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return UnknownTopicError.topic(name)
     return refusal(error_code, error_message, f"Topic {name!r}")
+
+
+def group_refusal(error_code: int, error_message: str | None, group_id: str) -> ClientError:
+    """The error for an answer's code about a whole group."""
+    if error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+        return UnknownGroupError.group(group_id)
+    return refusal(error_code, error_message, f"Group {group_id!r}")
 
 
 def refusal(error_code: int, error_message: str | None, subject: str) -> RefusedError:

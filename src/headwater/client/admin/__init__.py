@@ -1,4 +1,4 @@
-"""Administering a cluster: topics, configs, offsets and brokers, in one class `Admin`.
+"""Administering a cluster: topics, configs, offsets, groups, transactions and brokers, in `Admin`.
 
 Operations on several things answer for each of them on its own, with a value or with the error that
 the cluster gave: `Outcomes`. `require_all` is for callers who want all or an exception.
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         BrokerOperations,
         ClusterDescription,
         LogDirectory,
-        ProducerDescription,
         ReplicaSize,
     )
     from headwater.client.admin.configs import (
@@ -29,14 +28,25 @@ if TYPE_CHECKING:
         ConfigSynonym,
         ResourceType,
     )
+    from headwater.client.admin.group_description import GroupDescription, GroupMember
+    from headwater.client.admin.group_offsets import CommittedOffset, GroupOffsetOperations
+    from headwater.client.admin.groups import GroupListing, GroupOperations
     from headwater.client.admin.offsets import ListedOffset, OffsetOperations, OffsetTime
     from headwater.client.admin.outcomes import Outcomes, require_all
+    from headwater.client.admin.producers import ProducerDescription, ProducerOperations
     from headwater.client.admin.topics import CreatedTopic, NewTopic, TopicOperations
+    from headwater.client.admin.transactions import (
+        OpenTransaction,
+        TransactionDescription,
+        TransactionListing,
+        TransactionOperations,
+    )
 
 _MODULES = {
     "Admin": "admin",
     "BrokerOperations": "brokers",
     "ClusterDescription": "brokers",
+    "CommittedOffset": "group_offsets",
     "ConfigChange": "configs",
     "ConfigEntry": "configs",
     "ConfigOperation": "configs",
@@ -45,16 +55,26 @@ _MODULES = {
     "ConfigSource": "configs",
     "ConfigSynonym": "configs",
     "CreatedTopic": "topics",
+    "GroupDescription": "group_description",
+    "GroupListing": "groups",
+    "GroupMember": "group_description",
+    "GroupOffsetOperations": "group_offsets",
+    "GroupOperations": "groups",
     "ListedOffset": "offsets",
     "LogDirectory": "brokers",
     "NewTopic": "topics",
     "OffsetOperations": "offsets",
     "OffsetTime": "offsets",
+    "OpenTransaction": "transactions",
     "Outcomes": "outcomes",
-    "ProducerDescription": "brokers",
+    "ProducerDescription": "producers",
+    "ProducerOperations": "producers",
     "ReplicaSize": "brokers",
     "ResourceType": "configs",
     "TopicOperations": "topics",
+    "TransactionDescription": "transactions",
+    "TransactionListing": "transactions",
+    "TransactionOperations": "transactions",
     "require_all": "outcomes",
 }
 
@@ -62,6 +82,7 @@ __all__ = [
     "Admin",
     "BrokerOperations",
     "ClusterDescription",
+    "CommittedOffset",
     "ConfigChange",
     "ConfigEntry",
     "ConfigOperation",
@@ -70,16 +91,26 @@ __all__ = [
     "ConfigSource",
     "ConfigSynonym",
     "CreatedTopic",
+    "GroupDescription",
+    "GroupListing",
+    "GroupMember",
+    "GroupOffsetOperations",
+    "GroupOperations",
     "ListedOffset",
     "LogDirectory",
     "NewTopic",
     "OffsetOperations",
     "OffsetTime",
+    "OpenTransaction",
     "Outcomes",
     "ProducerDescription",
+    "ProducerOperations",
     "ReplicaSize",
     "ResourceType",
     "TopicOperations",
+    "TransactionDescription",
+    "TransactionListing",
+    "TransactionOperations",
     "require_all",
 ]
 

@@ -7,9 +7,20 @@ async with ClusterConnection("127.0.0.1:9092") as connection:
 
 from headwater.client.admin.brokers import BrokerOperations
 from headwater.client.admin.configs import ConfigOperations
+from headwater.client.admin.group_offsets import GroupOffsetOperations
+from headwater.client.admin.groups import GroupOperations
 from headwater.client.admin.offsets import OffsetOperations
 from headwater.client.admin.topics import TopicOperations
+from headwater.client.admin.transactions import TransactionOperations
 
 
-class Admin(TopicOperations, ConfigOperations, OffsetOperations, BrokerOperations):
+class Admin(
+    TopicOperations,
+    ConfigOperations,
+    OffsetOperations,
+    BrokerOperations,
+    GroupOperations,
+    GroupOffsetOperations,
+    TransactionOperations,
+):
     """The operations of all areas, on one `ClusterConnection`."""

@@ -1,11 +1,10 @@
-"""Admin operations on brokers: the cluster, log directories, versions, and active producers."""
+"""Admin operations on brokers: the cluster, log directories, and versions."""
 
 from collections.abc import Collection, Mapping
 from itertools import groupby
 from typing import NamedTuple
 
 from headwater.base.ids import TopicPartition
-from headwater.client.admin.leader_requests import ask_leaders
 from headwater.client.admin.outcomes import Operations, Outcomes, settle
 from headwater.client.bootstrap import Address
 from headwater.client.cluster_metadata import BrokerNode
@@ -26,11 +25,6 @@ from headwater.wire.messages.describe_log_dirs import (
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
     DescribeLogDirsResult,
-)
-from headwater.wire.messages.describe_producers import (
-    DescribeProducersRequest,
-    DescribeProducersResponse,
-    TopicRequest,
 )
 
 
@@ -56,17 +50,6 @@ class LogDirectory(NamedTuple):
     replicas: dict[TopicPartition, ReplicaSize]
     total_bytes: int
     usable_bytes: int
-
-
-class ProducerDescription(NamedTuple):
-    """A producer that wrote to a partition lately; the offset is -1 outside a transaction."""
-
-    producer_id: int
-    producer_epoch: int
-    last_sequence: int
-    last_timestamp_ms: int
-    coordinator_epoch: int
-    transaction_start_offset: int
 
 
 class BrokerOperations(Operations):
@@ -163,44 +146,6 @@ class BrokerOperations(Operations):
             return outcomes
 
         return await settle(self.connection, list(directories), attempt, "Moving replicas")
-
-    async def describe_producers(
-        self, partitions: Collection[TopicPartition]
-    ) -> Outcomes[TopicPartition, list[ProducerDescription]]:
-        """Who writes to these partitions with a producer id."""
-
-        async def ask_leader(
-            leader_id: int, led: list[TopicPartition]
-        ) -> Outcomes[TopicPartition, list[ProducerDescription]]:
-            request = DescribeProducersRequest(
-                topics=[
-                    TopicRequest(name=topic, partition_indexes=[tp.partition for tp in group])
-                    for topic, group in groupby(sorted(led), key=lambda tp: tp.topic)
-                ]
-            )
-            response = await self.connection.ask(request, DescribeProducersResponse, leader_id)
-            outcomes: Outcomes[TopicPartition, list[ProducerDescription]] = {}
-            for topic in response.topics:
-                for result in topic.partitions:
-                    key = TopicPartition(topic.name, result.partition_index)
-                    outcomes[key] = (
-                        refusal(result.error_code, result.error_message, str(key))
-                        if result.error_code
-                        else [
-                            ProducerDescription(
-                                producer.producer_id,
-                                producer.producer_epoch,
-                                producer.last_sequence,
-                                producer.last_timestamp,
-                                producer.coordinator_epoch,
-                                producer.current_txn_start_offset,
-                            )
-                            for producer in result.active_producers
-                        ]
-                    )
-            return outcomes
-
-        return await ask_leaders(self.connection, partitions, ask_leader, "Describing producers")
 
 
 def _log_directory(result: DescribeLogDirsResult) -> LogDirectory:

@@ -1,0 +1,83 @@
+"""Admin operations on the producers that partitions know: who writes, and in which transaction."""
+
+from collections.abc import Collection
+from itertools import groupby
+from typing import Final, NamedTuple
+
+from headwater.base.ids import TopicPartition
+from headwater.client.admin.leader_requests import ask_leaders
+from headwater.client.admin.outcomes import Operations, Outcomes, settle
+from headwater.client.errors import refusal
+from headwater.wire.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    TopicRequest,
+)
+
+NO_TRANSACTION: Final = -1
+
+
+class ProducerDescription(NamedTuple):
+    """A producer that wrote to a partition lately; the offset is -1 outside a transaction."""
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp_ms: int
+    coordinator_epoch: int
+    transaction_start_offset: int
+
+    @property
+    def is_in_transaction(self) -> bool:
+        return self.transaction_start_offset != NO_TRANSACTION
+
+
+class ProducerOperations(Operations):
+    """See `Admin`."""
+
+    async def describe_producers(
+        self, partitions: Collection[TopicPartition], *, broker_id: int | None = None
+    ) -> Outcomes[TopicPartition, list[ProducerDescription]]:
+        """Who writes to these partitions with a producer id, as their leaders or a broker know."""
+        what = "Describing producers"
+        if broker_id is None:
+            return await ask_leaders(self.connection, partitions, self._ask, what)
+        chosen = broker_id
+
+        async def attempt(
+            pending: list[TopicPartition],
+        ) -> Outcomes[TopicPartition, list[ProducerDescription]]:
+            return await self._ask(chosen, pending)
+
+        return await settle(self.connection, partitions, attempt, what)
+
+    async def _ask(
+        self, broker_id: int, partitions: list[TopicPartition]
+    ) -> Outcomes[TopicPartition, list[ProducerDescription]]:
+        request = DescribeProducersRequest(
+            topics=[
+                TopicRequest(name=topic, partition_indexes=[tp.partition for tp in some])
+                for topic, some in groupby(sorted(partitions), key=lambda tp: tp.topic)
+            ]
+        )
+        response = await self.connection.ask(request, DescribeProducersResponse, broker_id)
+        outcomes: Outcomes[TopicPartition, list[ProducerDescription]] = {}
+        for topic in response.topics:
+            for result in topic.partitions:
+                key = TopicPartition(topic.name, result.partition_index)
+                outcomes[key] = (
+                    refusal(result.error_code, result.error_message, str(key))
+                    if result.error_code
+                    else [
+                        ProducerDescription(
+                            producer.producer_id,
+                            producer.producer_epoch,
+                            producer.last_sequence,
+                            producer.last_timestamp,
+                            producer.coordinator_epoch,
+                            producer.current_txn_start_offset,
+                        )
+                        for producer in result.active_producers
+                    ]
+                )
+        return outcomes

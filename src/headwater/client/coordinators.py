@@ -1,0 +1,81 @@
+"""Which broker coordinates a group or a transactional id, as the cluster says at the moment.
+
+A coordinator moves whenever the leader of its partition does, so nobody should keep an answer for
+long: who hears NOT_COORDINATOR asks again. The very first question may make the cluster create its
+internal topic, and is answered with COORDINATOR_NOT_AVAILABLE until that is there. Both errors, and
+COORDINATOR_LOAD_IN_PROGRESS, are retriable: `find_coordinators` is one attempt, for callers that
+repeat what may pass.
+"""
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Final
+
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.client.cluster_connection import ClusterConnection
+from headwater.client.errors import RefusedError, refusal
+from headwater.wire.api_keys import ApiKey
+from headwater.wire.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+
+_BATCHED_SINCE: Final = 4
+
+
+class CoordinatorKind(IntEnum):
+    """What is coordinated, by its number in the protocol."""
+
+    GROUP = 0
+    TRANSACTION = 1
+
+    def subject(self, key: str) -> str:
+        """What an error is about."""
+        return f"{'Group' if self is CoordinatorKind.GROUP else 'Transactional id'} {key!r}"
+
+
+async def find_coordinators(
+    connection: ClusterConnection, kind: CoordinatorKind, keys: Sequence[str]
+) -> dict[str, int | KafkaError]:
+    """The id of the broker that coordinates each key, or why there is none; one attempt."""
+    channel = await connection.channel()
+    versions = channel.versions.get(ApiKey.FIND_COORDINATOR)
+    if versions is not None and versions.highest < _BATCHED_SINCE:
+        return {key: await _find_one(connection, kind, key) for key in keys}
+    response = await connection.ask(
+        FindCoordinatorRequest(key_type=kind, coordinator_keys=list(keys)), FindCoordinatorResponse
+    )
+    return {
+        found.key: _outcome(
+            connection, kind, found.key, found.node_id, found.error_code, found.error_message
+        )
+        for found in response.coordinators
+    }
+
+
+async def _find_one(
+    connection: ClusterConnection, kind: CoordinatorKind, key: str
+) -> int | KafkaError:
+    found = await connection.ask(
+        FindCoordinatorRequest(key=key, key_type=kind), FindCoordinatorResponse
+    )
+    return _outcome(connection, kind, key, found.node_id, found.error_code, found.error_message)
+
+
+def _outcome(
+    connection: ClusterConnection,
+    kind: CoordinatorKind,
+    key: str,
+    node_id: int,
+    error_code: int,
+    error_message: str | None,
+) -> int | KafkaError:
+    if error_code:
+        return refusal(error_code, error_message, kind.subject(key))
+    if node_id not in connection.metadata.brokers:
+        # It has joined since the metadata were asked for, which happens again before a retry.
+        return RefusedError(
+            ErrorCode.COORDINATOR_NOT_AVAILABLE,
+            f"{kind.subject(key)} is coordinated by broker {node_id}, whose address is not known.",
+        )
+    return node_id
