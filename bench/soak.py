@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 from tests.support.broker_campaign import BrokerCampaign
 from tests.support.directory_campaign import DirectoryCampaign
+from tests.support.exactly_once_campaign import ExactlyOnceCampaign
 from tests.support.log_campaign import LogCampaign, run_with_failing_disk
 from tests.support.transaction_campaign import TransactionCampaign
 
@@ -74,7 +75,15 @@ def run_directories(seed: int) -> int:
 
 def run_broker(seed: int) -> int:
     """A broker with its clients in a simulated world in which everything fails."""
-    campaign = BrokerCampaign(seed)
+    return _run_in_world(BrokerCampaign(seed))
+
+
+def run_exactly_once(seed: int) -> int:
+    """The same with groups and transactions: copies that must come out once."""
+    return _run_in_world(ExactlyOnceCampaign(seed))
+
+
+def _run_in_world(campaign: BrokerCampaign) -> int:
     previous = logging.root.manager.disable
     # What the broker logs with a traceback is a failure of its own; it goes nowhere else.
     logging.disable(logging.NOTSET)
@@ -92,6 +101,7 @@ CAMPAIGNS: dict[str, Campaign] = {
     "transactions": run_transactions,
     "directories": run_directories,
     "broker": run_broker,
+    "exactly-once": run_exactly_once,
 }
 
 

@@ -2,14 +2,10 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Properties;
-import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
-import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.tools.ConsumerPerformance;
 import org.apache.kafka.tools.ProducerPerformance;
@@ -32,8 +28,8 @@ public class JavaClients {
             try {
                 switch (words[0]) {
                     case "produce" -> ProducerPerformance.main(args);
-                    case "consume-as-group" -> ConsumerPerformance.main(args);
-                    case "consume-assigned" -> consumeAssigned(args);
+                    case "consume" -> ConsumerPerformance.main(args);
+                    case "first-record" -> firstRecord(args);
                     default -> throw new IllegalArgumentException("no such tool: " + words[0]);
                 }
                 System.out.println("finished");
@@ -45,50 +41,27 @@ public class JavaClients {
     }
 
     /**
-     * Consumes a topic without a consumer group: partitions are assigned. ConsumerPerformance subscribes, for
-     * which a server must coordinate groups; where one does not, this takes its place for both, with its settings.
+     * How long a consumer that is the first of its group waits for a record.
      *
-     * Arguments: bootstrap servers, topic, number of partitions, number of records.
-     * Prints: records, bytes, and milliseconds from before the first poll to the last record.
+     * Arguments: bootstrap servers, topic, group. Prints: milliseconds from the first poll to the first record.
      */
-    private static void consumeAssigned(String[] args) {
+    private static void firstRecord(String[] args) {
         Properties settings = new Properties();
         settings.put("bootstrap.servers", args[0]);
+        settings.put("group.id", args[2]);
         settings.put("enable.auto.commit", "false");
         settings.put("auto.offset.reset", "earliest");
-        settings.put("receive.buffer.bytes", Integer.toString(2 * 1024 * 1024));
-        settings.put("max.partition.fetch.bytes", Integer.toString(1024 * 1024));
-        settings.put("check.crcs", "false");
         settings.put("key.deserializer", ByteArrayDeserializer.class.getName());
         settings.put("value.deserializer", ByteArrayDeserializer.class.getName());
-        List<TopicPartition> partitions = new ArrayList<>();
-        for (int index = 0; index < Integer.parseInt(args[2]); index++) {
-            partitions.add(new TopicPartition(args[1], index));
-        }
-        long wanted = Long.parseLong(args[3]);
-        long count = 0;
-        long bytes = 0;
         try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(settings)) {
-            consumer.assign(partitions);
-            consumer.seekToBeginning(partitions);
+            consumer.subscribe(List.of(args[1]));
             long start = System.nanoTime();
-            long last = start;
-            while (count < wanted) {
-                ConsumerRecords<byte[], byte[]> records = consumer.poll(Duration.ofMillis(100));
-                long now = System.nanoTime();
-                if (records.isEmpty()) {
-                    if (now - last > 30_000_000_000L) {
-                        throw new IllegalStateException("only " + count + " records came");
-                    }
-                    continue;
-                }
-                last = now;
-                for (ConsumerRecord<byte[], byte[]> record : records) {
-                    count++;
-                    bytes += record.value().length;
+            while (consumer.poll(Duration.ofMillis(1000)).isEmpty()) {
+                if (System.nanoTime() - start > 30_000_000_000L) {
+                    throw new IllegalStateException("no record came");
                 }
             }
-            System.out.println(count + " " + bytes + " " + (last - start) / 1e6);
+            System.out.println((System.nanoTime() - start) / 1e6);
         }
     }
 }

@@ -18,7 +18,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from bench.broker import growth, latency, requests, start, throughput
+from bench.broker import (
+    first_record,
+    groups,
+    growth,
+    latency,
+    requests,
+    start,
+    throughput,
+    transactions,
+)
 from bench.broker.chart import draw
 from bench.broker.report import as_json, as_markdown, facts
 from bench.broker.results import Results
@@ -31,6 +40,7 @@ from bench.broker.warm_up import warm_up
 FROM_START: dict[str, Callable[[Run], None]] = {
     "start": start.measure,
     "partitions": growth.measure_partitions,
+    "groups": first_record.measure_from_start,
 }
 #: What is measured on servers that run and are warm.
 WHILE_RUNNING: dict[str, Callable[[Run, tuple[Server, Server]], None]] = {
@@ -38,8 +48,10 @@ WHILE_RUNNING: dict[str, Callable[[Run, tuple[Server, Server]], None]] = {
     "requests": requests.measure,
     "latency": latency.measure,
     "connections": growth.measure_connections,
+    "groups": groups.measure,
+    "transactions": transactions.measure,
 }
-MEASUREMENTS = [*FROM_START, *WHILE_RUNNING]
+MEASUREMENTS = list(dict.fromkeys([*FROM_START, *WHILE_RUNNING]))
 
 _DEFAULT_DIRECTORY = "build/bench-broker"
 #: A machine with more to do than this before the run starts gives figures that mean little.
@@ -69,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             run = Run(Pair(Path(parent).absolute(), makers), sizes, results, tuple(options.client))
             with contextlib.closing(run.java):
                 save = partial(_write, output, results, about)
-                _measure_all(run, options.only or MEASUREMENTS, save)
+                _measure_all(run, options.only, save)
     except KeyboardInterrupt:
         results.is_interrupted = True
     finally:
@@ -117,9 +129,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--only",
         action="append",
-        choices=MEASUREMENTS,
-        metavar="NAME",
-        help=f"only this measurement, may be repeated: {', '.join(MEASUREMENTS)}",
+        type=_names,
+        metavar="NAMES",
+        help=f"only these measurements, with commas between them: {', '.join(MEASUREMENTS)}",
     )
     parser.add_argument(
         "--client",
@@ -146,7 +158,18 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     options = parser.parse_args(arguments)
     options.client = options.client or list(CLIENTS)
+    options.only = [name for names in options.only or [MEASUREMENTS] for name in names]
     return options
+
+
+def _names(text: str) -> list[str]:
+    names = text.split(",")
+    for name in names:
+        if name not in MEASUREMENTS:
+            raise argparse.ArgumentTypeError(
+                f"no measurement {name!r}: there are {', '.join(MEASUREMENTS)}"
+            )
+    return names
 
 
 if __name__ == "__main__":

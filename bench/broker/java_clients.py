@@ -1,9 +1,7 @@
-"""Apache Kafka's Java clients as loads: ProducerPerformance, ConsumerPerformance, or a stand-in.
+"""Apache Kafka's Java clients as loads: ProducerPerformance, ConsumerPerformance, and a first poll.
 
 The tools run one after the other in one process, see `JavaClients.java`, which Java compiles when
-it starts; that needs a JDK. Consumers are run by ConsumerPerformance if both servers coordinate
-consumer groups, which it needs. Until then a small program takes its place that assigns partitions,
-with the same client and the same settings.
+it starts; that needs a JDK.
 """
 
 from __future__ import annotations
@@ -19,8 +17,6 @@ from bench.broker.servers import Server
 from headwater.testing.apache_kafka import ToolFailed, resolve
 from headwater.testing.apache_kafka.processes import kill_process, start_process
 from headwater.testing.apache_kafka.tools import MEASURING_FLAGS
-from headwater.wire.api_keys import ApiKey
-from headwater.wire.messages.api_versions import ApiVersionsRequest
 
 _PROGRAM = Path(__file__).with_name("JavaClients.java")
 _SENT = re.compile(r"^(\d+) records sent, ([\d.]+) records/sec", re.M)
@@ -60,24 +56,18 @@ class JavaClients:
         )
         return parse_producer_report(text, record_size_bytes)
 
-    def consume_as_group(self, server: Server, topic: str, record_count: int) -> ClientRun:
+    def consume(self, server: Server, topic: str, record_count: int) -> ClientRun:
         """Run ConsumerPerformance; its time is that of fetching, without joining the group."""
         text = self._run(
-            "consume-as-group",
+            "consume",
             *("--bootstrap-server", server.bootstrap, "--topic", topic),
             *("--messages", str(record_count), "--hide-header", "--timeout", "30000"),
         )
         return parse_consumer_report(text)
 
-    def consume_assigned(
-        self, server: Server, topic: str, partition_count: int, record_count: int
-    ) -> ClientRun:
-        """Consume all partitions without a group."""
-        text = self._run(
-            "consume-assigned", server.bootstrap, topic, str(partition_count), str(record_count)
-        )
-        count, size_bytes, milliseconds = text.split()[-3:]
-        return ClientRun(int(count), int(size_bytes), float(milliseconds) / 1000)
+    def first_record_ms(self, server: Server, topic: str, group_id: str) -> float:
+        """From the first poll of a new group's first consumer to its first record."""
+        return float(self._run("first-record", server.bootstrap, topic, group_id).split()[-1])
 
     def _run(self, *words: str) -> str:
         """What a tool prints."""
@@ -127,10 +117,3 @@ def parse_consumer_report(text: str) -> ClientRun:
         raise ToolFailed(f"ConsumerPerformance reports nothing:\n{text}")
     megabytes, count, fetch_ms = float(cells[2]), int(cells[4]), float(cells[7])
     return ClientRun(count, round(megabytes * 1024 * 1024), fetch_ms / 1000)
-
-
-def coordinates_groups(server: Server) -> bool:
-    """Whether the server serves what ConsumerPerformance needs."""
-    with server.connect() as client:
-        keys = {api.api_key for api in client.ask(ApiVersionsRequest()).api_keys}
-    return {ApiKey.FIND_COORDINATOR, ApiKey.JOIN_GROUP, ApiKey.OFFSET_FETCH} <= keys

@@ -136,6 +136,66 @@ def receive_latencies(bootstrap: str, topic: str, record_count: int) -> list[flo
     return latencies_ms
 
 
+def first_records(bootstrap: str, topic: str, group_ids: list[str]) -> list[float]:
+    """For a new consumer of each group, the milliseconds from first poll to first record."""
+    from confluent_kafka import Consumer
+
+    latencies_ms: list[float] = []
+    for group_id in group_ids:
+        consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": group_id,
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+            }
+        )
+        # It connects as soon as it is made; joining starts with `subscribe`, so the clock does too.
+        start = time.perf_counter()
+        consumer.subscribe([topic])
+        message = consumer.poll(30.0)
+        seconds = time.perf_counter() - start
+        if message is None or message.error() is not None:
+            raise RuntimeError(f"no record came, but {message and message.error()}")
+        latencies_ms.append(1000 * seconds)
+        consumer.close()
+    return latencies_ms
+
+
+def transact(
+    bootstrap: str,
+    topic: str,
+    transactional_id: str,
+    transaction_count: int,
+    record_count: int,
+    record_size_bytes: int,
+) -> float:
+    """Seconds for so many transactions, one after the other, with so many records in each."""
+    from confluent_kafka import Producer
+
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "transactional.id": transactional_id,
+            "delivery.report.only.error": True,
+            # Records are not held back: the commit that follows waits for them.
+            "linger.ms": 0,
+        }
+    )
+    producer.init_transactions(60)
+    payload = b"x" * record_size_bytes
+    start = 0.0
+    # One more, first, in which connections are made and partitions are found.
+    for number in range(transaction_count + 1):
+        if number == 1:
+            start = time.perf_counter()
+        producer.begin_transaction()
+        for _ in range(record_count):
+            producer.produce(topic, payload)
+        producer.commit_transaction(60)
+    return time.perf_counter() - start
+
+
 def _assigned_consumer(bootstrap: str, topic: str, partition_count: int) -> Any:
     from confluent_kafka import Consumer, TopicPartition
 
@@ -156,6 +216,8 @@ JOBS: dict[str, Callable[..., object]] = {
     "consume": consume,
     "send_at_rate": send_at_rate,
     "receive_latencies": receive_latencies,
+    "first_records": first_records,
+    "transact": transact,
 }
 
 

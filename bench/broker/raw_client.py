@@ -24,6 +24,11 @@ from headwater.wire.messages.create_topics import (
     CreateTopicsRequest,
 )
 from headwater.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from headwater.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from headwater.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -40,8 +45,19 @@ _VERSIONS = {
     ApiKey.DELETE_TOPICS: 6,
     ApiKey.API_VERSIONS: 0,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: 1,
+    ApiKey.FIND_COORDINATOR: 4,
+    # The newest that hands out a member id and lets the member in at once.
+    ApiKey.JOIN_GROUP: 3,
+    ApiKey.SYNC_GROUP: 3,
+    ApiKey.HEARTBEAT: 4,
+    ApiKey.LEAVE_GROUP: 4,
+    ApiKey.OFFSET_COMMIT: 8,
+    ApiKey.INIT_PRODUCER_ID: 4,
+    ApiKey.END_TXN: 5,
 }
 _LATEST = -1
+_TOPIC_RESOURCE = 2
+_SET, _DELETE = 0, 1
 _LENGTH = struct.Struct(">i")
 #: A server with thousands of partitions takes its time for some of these.
 _TIMEOUT_S = 300.0
@@ -52,11 +68,20 @@ class ServerRefused(Exception):
     """A request was answered with an error."""
 
 
-def encode_frame(message: Message, correlation_id: int = 0) -> bytes:
+def encode_frame(message: Message, correlation_id: int = 0, version: int | None = None) -> bytes:
     """A whole request as bytes, for whoever sends it many times."""
     key = message.API_KEY
-    parts = encode_request(key, _VERSIONS[ApiKey(key)], correlation_id, CLIENT_ID, message)
+    chosen = _VERSIONS[ApiKey(key)] if version is None else version
+    parts = encode_request(key, chosen, correlation_id, CLIENT_ID, message)
     return b"".join(part for part in parts if isinstance(part, (bytes, bytearray, memoryview)))
+
+
+def read_answer(answer: bytes | bytearray, key: ApiKey, version: int | None = None) -> Any:
+    """The message in an answer, which is given without the length in front."""
+    chosen = _VERSIONS[key] if version is None else version
+    _, position = read_response_header(answer, key, chosen)
+    message, _ = decode(response_class(key), answer, chosen, position)
+    return message
 
 
 class RawClient:
@@ -82,21 +107,13 @@ class RawClient:
 
     def ask(self, message: Message) -> Any:
         """Send a request and return the message that answers it."""
-        return self.read(self.ask_bytes(encode_frame(message)), ApiKey(message.API_KEY))
+        return read_answer(self.ask_bytes(encode_frame(message)), ApiKey(message.API_KEY))
 
     def ask_bytes(self, frame: bytes) -> bytearray:
         """Send a request that was encoded before; its answer without the length in front."""
         self._socket.sendall(frame)
         (size,) = _LENGTH.unpack(self._receive(_LENGTH.size))
         return self._receive(size)
-
-    @staticmethod
-    def read(answer: bytearray, key: ApiKey) -> Any:
-        """The message in an answer."""
-        version = _VERSIONS[key]
-        _, position = read_response_header(answer, key, version)
-        message, _ = decode(response_class(key), answer, version, position)
-        return message
 
     def create_topic(
         self, name: str, partition_count: int, configs: Mapping[str, str] | None = None
@@ -122,6 +139,18 @@ class RawClient:
         [result] = response.responses
         if result.error_code != 0:
             raise ServerRefused(f"{name}: {ErrorCode.from_wire(result.error_code).name}")
+
+    def set_topic_config(self, topic: str, name: str, value: str | None) -> None:
+        """Set a topic's own setting; None takes it away."""
+        operation = _SET if value is not None else _DELETE
+        config = AlterableConfig(name=name, value=value, config_operation=operation)
+        resource = AlterConfigsResource(
+            resource_type=_TOPIC_RESOURCE, resource_name=topic, configs=[config]
+        )
+        response = self.ask(IncrementalAlterConfigsRequest(resources=[resource]))
+        [result] = response.responses
+        if result.error_code != 0:
+            raise ServerRefused(f"{name} of {topic}: {result.error_message}")
 
     def record_count(self, topic: str, partition_count: int) -> int:
         """How many records were ever written to the topic."""

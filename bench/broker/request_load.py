@@ -11,11 +11,12 @@ from __future__ import annotations
 import select
 import socket
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from itertools import cycle, islice
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
-from bench.broker.raw_client import HOST, RawClient, encode_frame
+from bench.broker.raw_client import HOST, RawClient, encode_frame, read_answer
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.produce import (
     PartitionProduceData,
@@ -28,9 +29,29 @@ _RECEIVE_BYTES = 1 << 18
 _ANSWER_TIMEOUT_S = 60.0
 #: What a producer gathers by default before it sends.
 _BATCH_BYTES = 16 * 1024
-#: From the end of an answer with one partition back to its error code: offsets and times, 3 x 8,
-#: three empty fields, the topic's tags, throttle time, tags.
-_ERROR_FROM_END = 2 + 24 + 3 + 1 + 4 + 1
+
+
+class RequestKind(NamedTuple):
+    """What a load has to know of the answers to its requests."""
+
+    api_key: ApiKey
+    #: From the end of an answer that is no error back to its error code.
+    error_from_end: int
+    error_of: Callable[[Any], int]
+
+
+#: Of one partition. Behind the error are offsets and times, 3 x 8, three empty fields, the topic's
+#: tags, throttle time, tags.
+PRODUCE = RequestKind(
+    ApiKey.PRODUCE,
+    2 + 24 + 3 + 1 + 4 + 1,
+    lambda answer: answer.responses[0].partition_responses[0].error_code,
+)
+HEARTBEAT = RequestKind(ApiKey.HEARTBEAT, 2 + 1, lambda answer: answer.error_code)
+#: Of one partition. Behind the error are the tags of the partition, the topic and the answer.
+OFFSET_COMMIT = RequestKind(
+    ApiKey.OFFSET_COMMIT, 2 + 3, lambda answer: answer.topics[0].partitions[0].error_code
+)
 
 
 class LoadCount(NamedTuple):
@@ -75,11 +96,17 @@ class RequestLoad:
     """Connections to one server, and what goes round and round over them."""
 
     def __init__(
-        self, port: int, frames: Sequence[bytes], *, connection_count: int, in_flight: int
+        self,
+        port: int,
+        frames: Sequence[bytes],
+        *,
+        connection_count: int,
+        in_flight: int,
+        kind: RequestKind = PRODUCE,
     ) -> None:
         self._frames = cycle(frames)
         self._in_flight = in_flight
-        self._answer_size, self._error_position = _answer_shape(port, frames[0])
+        self._answer_size, self._error_position = _answer_shape(port, frames[0], kind)
         #: The one request that told the shape.
         self.probe_count = 1
         self._poll = select.epoll()
@@ -129,6 +156,33 @@ class RequestLoad:
             answered += self._drain()
         return LoadCount(in_time, seconds_taken, answered)
 
+    def run_at_rate(self, seconds: float, rate_per_s: float) -> list[float]:
+        """Send evenly in time, over the connections in turn; what each answer took, in ms."""
+        sent_s: dict[int, deque[float]] = {each: deque() for each in self._sockets}
+        turns = cycle(self._sockets)
+        latencies_ms: list[float] = []
+        start = time.perf_counter()
+        wanted, sent = max(1, int(seconds * rate_per_s)), 0
+        while len(latencies_ms) < wanted:
+            now = time.perf_counter()
+            while sent < wanted and start + sent / rate_per_s <= now:
+                descriptor = next(turns)
+                # The time at which it was due: a client that is late makes nobody look faster.
+                sent_s[descriptor].append(start + sent / rate_per_s)
+                self._send(descriptor, 1)
+                sent += 1
+            due_s = _ANSWER_TIMEOUT_S
+            if sent < wanted:
+                due_s = max(0.0, start + sent / rate_per_s - time.perf_counter())
+            events = self._poll.poll(due_s)
+            if not events and sent == wanted:
+                raise RuntimeError(f"{wanted - len(latencies_ms)} requests were not answered")
+            for descriptor, _ in events:
+                count = self._receive(descriptor)
+                now = time.perf_counter()
+                latencies_ms += [1000 * (now - sent_s[descriptor].popleft()) for _ in range(count)]
+        return latencies_ms
+
     def _connect(self, port: int) -> None:
         connection = socket.create_connection((HOST, port), timeout=_ANSWER_TIMEOUT_S)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -168,13 +222,12 @@ class RequestLoad:
         return count
 
 
-def _answer_shape(port: int, frame: bytes) -> tuple[int, int]:
+def _answer_shape(port: int, frame: bytes, kind: RequestKind = PRODUCE) -> tuple[int, int]:
     """The size of an answer with its length, and where its error code is; one request is sent."""
     with RawClient(port) as client:
         answer = client.ask_bytes(frame)
-        message = client.read(answer, ApiKey.PRODUCE)
-    code = message.responses[0].partition_responses[0].error_code
+    code = kind.error_of(read_answer(answer, kind.api_key))
     if code != 0:
         raise RuntimeError(f"the server refuses the load: error {code}")
     size = len(answer) + 4
-    return size, size - _ERROR_FROM_END
+    return size, size - kind.error_from_end

@@ -67,6 +67,10 @@ REQUESTS = Goal(ratio_min=0.7)
 LATENCY = Goal(ratio_max=1.0)
 START = Goal(ratio_max=0.2, figure_max=0.5)
 MEMORY = Goal(figure_max=80.0)
+#: Beside a server as it comes, which waits for more members; and beside one that does not wait.
+FIRST_RECORD = Goal(ratio_max=0.2, figure_max=150.0)
+FIRST_RECORD_AT_ONCE = Goal(ratio_max=1.0, figure_max=150.0)
+COORDINATION = Goal(ratio_min=1.0)
 
 
 @dataclass(frozen=True, slots=True)

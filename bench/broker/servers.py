@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bench.broker.raw_client import HOST, RawClient, ServerRefused, wait_until
@@ -42,6 +42,7 @@ _START_TIMEOUT_S = 120.0
 #: Deleted topics make room at once, so that one run's leftovers do not weigh on the next.
 _COMMON_SETTINGS = {"log.segment.delete.delay.ms": "0"}
 _BROKER_RESOURCE = 4
+_DEFAULT_REBALANCE_DELAY_MS = "3000"
 
 
 class Server(ABC):
@@ -75,6 +76,10 @@ class Server(ABC):
     def set_durable(self, durable: bool) -> None:
         """Whether acks=all waits for the disk, beyond what topics ask for."""
 
+    @abstractmethod
+    def wait_for_members(self) -> None:
+        """From the next start on, let new groups wait for members for as long as by default."""
+
     @property
     def bootstrap(self) -> str:
         return f"{HOST}:{self.port}"
@@ -89,6 +94,23 @@ class Server(ABC):
                 return bool(client.ask(ApiVersionsRequest()).error_code == 0)
         except OSError:
             return False
+
+    @contextlib.contextmanager
+    def durable(self, topics: Sequence[str], durable: bool) -> Iterator[None]:
+        """For a while, acks=all in these topics means "on disk", or not."""
+        self.set_durable(durable)
+        try:
+            self._configure_durable(topics, self.durable_topic_configs if durable else {})
+            yield
+        finally:
+            self.set_durable(False)
+            self._configure_durable(topics, {})
+
+    def _configure_durable(self, topics: Sequence[str], configs: Mapping[str, str]) -> None:
+        with self.connect() as client:
+            for topic in topics:
+                for name in self.durable_topic_configs:
+                    client.set_topic_config(topic, name, configs.get(name))
 
     @contextlib.contextmanager
     def topic(
@@ -136,6 +158,10 @@ class ApacheKafkaServer(Server):
 
     def set_durable(self, durable: bool) -> None:
         """Nothing to do: topics ask for it."""
+
+    def wait_for_members(self) -> None:
+        # The node otherwise has what Kafka's documentation advises for development: no wait.
+        self._node.properties["group.initial.rebalance.delay.ms"] = _DEFAULT_REBALANCE_DELAY_MS
 
 
 class HeadwaterServer(Server):
@@ -206,6 +232,9 @@ class HeadwaterServer(Server):
         [result] = response.responses
         if result.error_code != 0:
             raise ServerRefused(f"acks.all.flush: {result.error_message}")
+
+    def wait_for_members(self) -> None:
+        """Nothing to do: it runs with its defaults."""
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:

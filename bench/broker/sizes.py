@@ -38,6 +38,19 @@ class Sizes:
     connection_counts: tuple[int, ...]
     connection_load_s: float
     growth_rounds: int
+    #: Groups: rounds, and how many consumers a round waits for; groups with heartbeats; loads.
+    first_record_rounds: int
+    first_record_count: int
+    first_group_rounds: int
+    group_count: int
+    group_rounds: int
+    group_s: float
+    #: Transactions: how many a client runs one after the other, and how long the bare load runs.
+    transaction_rounds: int
+    transaction_count: int
+    transaction_s: float
+    #: Commits and transactions with fsync as well.
+    coordinates_durably: bool
 
 
 FULL = Sizes(
@@ -59,6 +72,16 @@ FULL = Sizes(
     connection_counts=(1, 10, 100, 500, 1_000, 2_000),
     connection_load_s=3.0,
     growth_rounds=3,
+    first_record_rounds=5,
+    first_record_count=5,
+    first_group_rounds=3,
+    group_count=1_000,
+    group_rounds=5,
+    group_s=4.0,
+    transaction_rounds=5,
+    transaction_count=1_500,
+    transaction_s=4.0,
+    coordinates_durably=True,
 )
 QUICK = Sizes(
     warm_up_s=6.0,
@@ -79,6 +102,16 @@ QUICK = Sizes(
     connection_counts=(1, 100, 1_000),
     connection_load_s=1.5,
     growth_rounds=1,
+    first_record_rounds=2,
+    first_record_count=3,
+    first_group_rounds=1,
+    group_count=1_000,
+    group_rounds=2,
+    group_s=1.0,
+    transaction_rounds=2,
+    transaction_count=200,
+    transaction_s=1.0,
+    coordinates_durably=True,
 )
 TINY = Sizes(
     warm_up_s=0.2,
@@ -99,6 +132,16 @@ TINY = Sizes(
     connection_counts=(1, 10),
     connection_load_s=0.1,
     growth_rounds=1,
+    first_record_rounds=1,
+    first_record_count=1,
+    first_group_rounds=1,
+    group_count=3,
+    group_rounds=1,
+    group_s=0.1,
+    transaction_rounds=1,
+    transaction_count=5,
+    transaction_s=0.1,
+    coordinates_durably=True,
 )
 
 

@@ -13,7 +13,7 @@ import threading
 import time
 
 from bench.broker.process_usage import resident_bytes
-from bench.broker.raw_client import RawClient
+from bench.broker.raw_client import RawClient, read_answer
 from bench.broker.request_load import produce_frame
 from bench.broker.results import MEMORY, START, Row
 from bench.broker.run import Run, take_turns
@@ -90,5 +90,5 @@ def start_to_first_ack_s(server: Server, topic: str) -> float:
 
 def _is_acknowledged(port: int, frame: bytes) -> bool:
     with RawClient(port, timeout_s=10.0) as client:
-        answer = client.read(client.ask_bytes(frame), ApiKey.PRODUCE)
+        answer = read_answer(client.ask_bytes(frame), ApiKey.PRODUCE)
     return bool(answer.responses[0].partition_responses[0].error_code == 0)

@@ -8,7 +8,7 @@ from functools import partial
 
 from bench.broker import librdkafka_client
 from bench.broker.client_run import ClientRun, ServerRun, observe
-from bench.broker.java_clients import JavaClients, coordinates_groups
+from bench.broker.java_clients import JavaClients
 from bench.broker.request_load import RequestLoad, frames_for_all, records_per_batch
 from bench.broker.results import CPU, THROUGHPUT, Row, full_spread
 from bench.broker.run import Run, settle_disk, take_turns
@@ -164,7 +164,7 @@ def _consume_rows(run: Run, servers: tuple[Server, Server], size_bytes: int) -> 
         if client_name == "librdkafka" and size_bytes not in run.sizes.librdkafka_sizes_bytes:
             continue
         what = f"Consume {size_text(size_bytes)}, {_CLIENT_NAMES[client_name]}"
-        consume = _consumer(run, servers, client_name, topic, record_count, size_bytes)
+        consume = _consumer(run, client_name, topic, record_count, size_bytes)
         run.attempt(what, partial(_consume_row, run, servers, client_name, consume, what))
     for server in servers:
         with server.connect() as client:
@@ -188,18 +188,13 @@ def _consume_row(
 
 def _consumer(
     run: Run,
-    servers: tuple[Server, Server],
     client: str,
     topic: str,
     record_count: int,
     size_bytes: int,
 ) -> Callable[[Server], ClientRun]:
     if client == "java":
-        if all(map(coordinates_groups, servers)):
-            return lambda server: run.java.consume_as_group(server, topic, record_count)
-        return lambda server: run.java.consume_assigned(
-            server, topic, PARTITION_COUNT, record_count
-        )
+        return lambda server: run.java.consume(server, topic, record_count)
 
     def consume(server: Server) -> ClientRun:
         seconds = librdkafka_client.run_job(

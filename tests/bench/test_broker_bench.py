@@ -17,9 +17,12 @@ from bench.broker import __main__ as bench_main
 from bench.broker import profile, request_load, start
 from bench.broker.chart import draw
 from bench.broker.client_run import ClientRun, ServerRun
+from bench.broker.group_crowd import disband, form_groups, heartbeat_frames
+from bench.broker.groups import commit_frames
 from bench.broker.growth import _topics
 from bench.broker.java_clients import parse_consumer_report, parse_producer_report
 from bench.broker.process_usage import cpu_seconds, resident_bytes
+from bench.broker.raw_client import wait_until
 from bench.broker.report import as_json, as_markdown
 from bench.broker.request_load import RequestLoad, produce_frame
 from bench.broker.results import (
@@ -34,6 +37,7 @@ from bench.broker.results import (
 )
 from bench.broker.run import take_turns
 from bench.broker.servers import HeadwaterServer, Server
+from bench.broker.transaction_load import run_transactions
 from bench.rounds import Comparison, Spread
 from headwater.testing.apache_kafka import ToolFailed
 from tests.support.kafka import require_apache_kafka
@@ -203,6 +207,68 @@ def test_an_error_among_the_answers_is_seen(server: HeadwaterServer) -> None:
             load.run(10.0, 10)
 
 
+def test_a_load_keeps_its_rate_and_tells_what_each_answer_took(server: HeadwaterServer) -> None:
+    with server.topic("paced", 1) as topic, server.connect() as client:
+        frame = produce_frame(topic, 0, 50, 1)
+        with RequestLoad(server.port, [frame], connection_count=3, in_flight=1) as load:
+            start_s = time.perf_counter()
+            latencies_ms = load.run_at_rate(0.2, 100.0)
+            seconds = time.perf_counter() - start_s
+        assert len(latencies_ms) == 20
+        assert seconds >= 0.19
+        assert all(0 < each <= 1000 * seconds for each in latencies_ms)
+        assert client.record_count(topic, 1) == 20 + load.probe_count
+
+
+def test_groups_come_together_and_their_members_are_heard(server: HeadwaterServer) -> None:
+    group_ids = [f"crowd-{number}" for number in range(5)]
+    members = form_groups(server.port, group_ids, member_count=3, crew_count=2)
+    assert sorted(member.group_id for member in members) == sorted(3 * group_ids)
+    assert len({member.member_id for member in members}) == 15
+    frames = heartbeat_frames(members)
+    with RequestLoad(
+        server.port, frames, connection_count=2, in_flight=3, kind=request_load.HEARTBEAT
+    ) as load:
+        assert load.run(30.0, 60).answer_count == 60
+    disband(server.port, members)
+    with pytest.raises(RuntimeError, match="refuses"):
+        RequestLoad(
+            server.port, frames, connection_count=1, in_flight=1, kind=request_load.HEARTBEAT
+        )
+
+
+def test_commits_are_counted_and_a_refused_one_is_seen(server: HeadwaterServer) -> None:
+    disband(server.port, form_groups(server.port, ["maker"], member_count=1, crew_count=1))
+    with server.topic("committed", 10) as topic:
+        frames = commit_frames(topic, 1)
+        with RequestLoad(
+            server.port, frames, connection_count=2, in_flight=2, kind=request_load.OFFSET_COMMIT
+        ) as load:
+            assert load.run(30.0, 50).answer_count == 50
+        bad = commit_frames("no-such-topic", 2)
+        with (
+            RequestLoad(
+                server.port,
+                [frames[0], bad[0]],
+                connection_count=1,
+                in_flight=2,
+                kind=request_load.OFFSET_COMMIT,
+            ) as load,
+            pytest.raises(RuntimeError, match="with an error"),
+        ):
+            load.run(10.0, 10)
+
+
+def test_transactions_of_many_producers_are_all_committed(server: HeadwaterServer) -> None:
+    with server.topic("transactions", 3) as topic, server.connect() as client:
+        count = run_transactions(server.port, topic, ["one", "two", "three"], 0.3)
+        assert 0 < count.answer_count == count.total_count - 3
+        # A record and a marker each; the last markers are on their way when the client has left.
+        wait_until(
+            lambda: client.record_count(topic, 3) == 2 * count.total_count, "markers are missing"
+        )
+
+
 def test_a_server_starts_again_on_its_data_and_tells_its_cost(server: HeadwaterServer) -> None:
     with server.connect() as client:
         client.create_topic("first", 1)
@@ -226,6 +292,15 @@ def test_sides_take_turns_at_going_first(server: HeadwaterServer) -> None:
     values = take_turns((server, other), 2, take_turn)
     assert turns == [server, other, other, server]
     assert values == ([1, 4], [2, 3])
+
+
+def test_measurements_are_chosen_by_name() -> None:
+    chosen = bench_main._parse(["--only", "groups,start", "--only", "latency"]).only
+    assert chosen == ["groups", "start", "latency"]
+    assert bench_main._parse([]).only == bench_main.MEASUREMENTS
+    assert bench_main.MEASUREMENTS.count("groups") == 1
+    with pytest.raises(SystemExit):
+        bench_main._parse(["--only", "groups,nothing"])
 
 
 # -- the whole -------------------------------------------------------------------------------------
@@ -253,6 +328,9 @@ def test_every_row_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str
         "Broker CPU",
         "One record per request",
         "Latency, produce to consume",
+        "First poll to first record",
+        "Consumer groups",
+        "Transactions",
         "Start",
         "Idle memory",
     ]
@@ -268,7 +346,7 @@ def test_every_row_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str
 @pytest.mark.kafka
 def test_apache_kafka_beside_headwater(tmp_path: Path) -> None:
     require_apache_kafka()
-    arguments = ["--tiny", "--client", "java", "--only", "requests"]
+    arguments = ["--tiny", "--client", "java", "--only", "requests,transactions"]
     assert bench_main.main([*arguments, "--directory", str(tmp_path)]) == 0
     found = json.loads((tmp_path / "broker.json").read_text())
     assert found["sides"] == ["Headwater", "Apache Kafka"]
@@ -276,6 +354,8 @@ def test_apache_kafka_beside_headwater(tmp_path: Path) -> None:
         "1 connection, 5 in flight each",
         "8 connections, 5 in flight each",
         "Java, 5 in flight",
+        "16 producers, 1 record each, no fsync",
+        "16 producers, 1 record each, on disk",
     ]
 
 

@@ -108,7 +108,7 @@ def never_sync(monkeypatch: pytest.MonkeyPatch) -> None:
         (acknowledge_before_sync, "nothing acknowledged is lost|never replaced|can be written"),
         (forget_producers_at_restart, "stored once"),
         (store_repetitions, "stored once"),
-        (handle_out_of_order, "order of a producer is kept"),
+        (handle_out_of_order, "order of a producer is kept|stored once"),
         (keep_topics_in_memory, "created topics stay"),
         (keep_deletions_in_memory, "deleted topics stay away|created topics stay"),
         (show_old_high_watermarks, "high watermark never goes back"),

@@ -31,13 +31,17 @@ HEALED_TIME_MAX_S = 300.0
 class BrokerCampaign:
     def __init__(self, seed: int) -> None:
         self.seed = seed
-        choices = BrokerWorldChoices(seed)
+        choices = self.choose(seed)
         self.world = BrokerWorld(seed, choices.settings, timer_lateness_ms=choices.lateness_ms)
         self.random = self.world.random.child("campaign").generator
         self.readers: list[ReadingClient] = []
         self.partitions: list[TopicPartition] = []
         self._working: list[asyncio.Task[Any]] = []
         self._endless: list[asyncio.Task[Any]] = []
+
+    def choose(self, seed: int) -> BrokerWorldChoices:
+        """What has to be known before there is a world."""
+        return BrokerWorldChoices(seed)
 
     @property
     def crash_count(self) -> int:
@@ -67,7 +71,7 @@ class BrokerCampaign:
             )[0]()
         await self._heal()
         await self._finish_clients()
-        self.world.history.check_all(*await self._look())
+        await self._check_end()
 
     def _make_network_bad(self) -> None:
         random = self.random
@@ -164,6 +168,9 @@ class BrokerCampaign:
         for task in self._endless:
             task.cancel()
         await asyncio.wait(self._endless)
+
+    async def _check_end(self) -> None:
+        self.world.history.check_all(*await self._look())
 
     async def _look(self) -> tuple[Contents, dict[str, Any]]:
         """What is there in the end, read by somebody who comes new."""

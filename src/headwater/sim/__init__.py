@@ -12,4 +12,8 @@ Nothing outside tests and tools imports this package; it may import everything.
 - `broker_world`: one broker in all of this. `broker_link` is a client's way to it; `topic_client`,
   `producing_client` and `reading_client` work with it and write into `history`, which checks what
   the broker promised.
+- `group_member` and `transactional_copier` are clients of the two coordinators, request by request:
+  `coordinator_lookup`, `range_assignment`, `group_offsets` and `transaction_requests` are their
+  parts, `committed_reader` reads as they do. They write into `group_history` and
+  `transaction_history`.
 """

@@ -7,15 +7,34 @@ did what it was asked, which is what clients must be able to live with.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
+from headwater.base.errors import ErrorCode
 from headwater.net.peer_channel import PeerChannel, PeerTimeoutError, PeerUnavailableError
 from headwater.sim.history import PropertyViolated
 from headwater.wire.schema import Message
 
 T = TypeVar("T", bound=Message)
+
+#: What passes by itself: the same request may work a moment later.
+PASSING: Final = frozenset(
+    {
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.UNSTABLE_OFFSET_COMMIT,
+    }
+)
 
 
 class Unanswered(Exception):
@@ -29,7 +48,9 @@ class BrokerLink:
         self.name = name
         self.random = random
         self.timeout_s = timeout_s
-        self._address = address
+        self.address = address
+        #: Requests so far of which nobody here knows what became.
+        self.unanswered_count = 0
         self._channel: PeerChannel | None = None
 
     async def channel(self) -> PeerChannel:
@@ -37,27 +58,58 @@ class BrokerLink:
         if self._channel is None or self._channel.is_closed:
             try:
                 self._channel = await PeerChannel.connect(
-                    *self._address, client_id=self.name, timeout_s=self.timeout_s
+                    *self.address, client_id=self.name, timeout_s=self.timeout_s
                 )
             except (PeerUnavailableError, PeerTimeoutError) as error:
                 raise Unanswered(str(error)) from error
         return self._channel
 
     async def ask(
-        self, message: Message, response_class: type[T], *, version: int | None = None
+        self,
+        message: Message,
+        response_class: type[T],
+        *,
+        version: int | None = None,
+        timeout_s: float | None = None,
     ) -> T:
         """One request and its answer."""
-        return (await self.ask_all([message], response_class, version=version))[0]
+        answers = await self.ask_all(
+            [message], response_class, version=version, timeout_s=timeout_s
+        )
+        return answers[0]
+
+    async def insist(
+        self,
+        message: Message,
+        response_class: type[T],
+        errors_of: Callable[[T], Sequence[int]],
+        *,
+        version: int | None = None,
+    ) -> T:
+        """Ask until an answer comes that tells of nothing that passes by itself."""
+        while True:
+            try:
+                answer = await self.ask(message, response_class, version=version)
+                if not PASSING.intersection(errors_of(answer)):
+                    return answer
+            except Unanswered:
+                self.unanswered_count += 1
+            await self.pause()
 
     async def ask_all(
-        self, messages: Sequence[Message], response_class: type[T], *, version: int | None = None
+        self,
+        messages: Sequence[Message],
+        response_class: type[T],
+        *,
+        version: int | None = None,
+        timeout_s: float | None = None,
     ) -> list[T]:
         """Several requests at once; if any stays without an answer, all count as unanswered."""
         channel = await self.channel()
         futures: list[asyncio.Future[Any]] = []
         try:
             futures = [channel.send_nowait(message, version=version) for message in messages]
-            async with asyncio.timeout(self.timeout_s):
+            async with asyncio.timeout(self.timeout_s if timeout_s is None else timeout_s):
                 answers = [await future for future in futures]
         except (PeerUnavailableError, PeerTimeoutError, TimeoutError) as error:
             await self.close()

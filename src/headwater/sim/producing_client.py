@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
-from headwater.sim.broker_link import BrokerLink, Unanswered
+from headwater.sim.broker_link import PASSING, BrokerLink, Unanswered
 from headwater.sim.clock import START_WALL_MS
 from headwater.sim.history import History, PropertyViolated, Sent
 from headwater.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -98,7 +98,7 @@ class ProducingClient:
                 self._producer_id = answer.producer_id
                 self._producer_epoch = answer.producer_epoch
                 return
-            if answer.error_code not in _TRY_AGAIN:
+            if answer.error_code not in PASSING:
                 raise PropertyViolated(
                     f"a producer gets an id, not {ErrorCode.from_wire(answer.error_code).name}"
                 )

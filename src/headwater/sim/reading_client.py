@@ -126,7 +126,7 @@ class ReadingClient:
         self.ends[partition] = data.high_watermark
         if not isinstance(data.records, bytes | bytearray | memoryview):
             return
-        for record in decode_records(_whole_batches(data.records)):
+        for record in decode_records(whole_batches(data.records)):
             if record.offset < len(records):
                 continue  # A batch is sent as a whole, also if its middle is asked for.
             if record.offset != len(records) or record.value is None:
@@ -139,7 +139,7 @@ class ReadingClient:
             records.append(Stored(record.offset, bytes(record.value)))
 
 
-def _whole_batches(records: Buffer) -> memoryview:
+def whole_batches(records: Buffer) -> memoryview:
     """Without the last batch, if it was cut because the answer was to be no larger."""
     view = memoryview(records)
     end = 0

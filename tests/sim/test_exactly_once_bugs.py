@@ -1,0 +1,95 @@
+"""Each property of the exactly-once campaign has a bug that breaks it; all must be found."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from headwater.broker.coordinator_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from headwater.coordinator.group.classic_group import ClassicGroup
+from headwater.coordinator.group.offset_store import OffsetStore
+from headwater.coordinator.outcome import nothing_follows
+from headwater.coordinator.shard_log import ShardLog
+from headwater.storage.partition_log import PartitionLog
+from tests.support.exactly_once_campaign import ExactlyOnceCampaign
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+#: A bug that this many seeds do not find would stay hidden.
+SEEDS_MAX = 40
+
+
+def believe_writes_before_they_are_safe(monkeypatch: pytest.MonkeyPatch, topic: str) -> None:
+    when_safe = ShardLog.when_safe
+
+    def when_written(self: ShardLog, on_safe: Callable[[], None], on_failed: Any) -> None:
+        if self.partition.topic_partition.topic == topic:
+            on_safe()
+            when_safe(self, nothing_follows, nothing_follows)
+        else:
+            when_safe(self, on_safe, on_failed)
+
+    monkeypatch.setattr(ShardLog, "when_safe", when_written)
+
+
+def write_markers_before_the_decision_is_safe(monkeypatch: pytest.MonkeyPatch) -> None:
+    believe_writes_before_they_are_safe(monkeypatch, TRANSACTIONS_TOPIC)
+
+
+def acknowledge_commits_before_they_are_safe(monkeypatch: pytest.MonkeyPatch) -> None:
+    believe_writes_before_they_are_safe(monkeypatch, OFFSETS_TOPIC)
+
+
+def show_offsets_before_their_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    def put(self: OffsetStore, _producer_id: int, *arguments: Any) -> None:
+        self.put(*arguments)
+
+    monkeypatch.setattr(OffsetStore, "put_pending", put)
+
+
+def call_pending_offsets_stable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OffsetStore, "is_pending", lambda *_: False)
+
+
+def forget_what_was_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PartitionLog, "aborted_transactions", lambda *_: [])
+
+
+def show_what_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        PartitionLog, "last_stable_offset", property(lambda self: self.high_watermark)
+    )
+
+
+def stay_in_one_generation(monkeypatch: pytest.MonkeyPatch) -> None:
+    next_generation = ClassicGroup.next_generation
+
+    def stay(self: ClassicGroup, now_ms: int) -> None:
+        next_generation(self, now_ms)
+        self.generation = 1
+
+    monkeypatch.setattr(ClassicGroup, "next_generation", stay)
+
+
+@pytest.mark.parametrize(
+    ("plant", "broken"),
+    [
+        (
+            write_markers_before_the_decision_is_safe,
+            "as a whole|copied once|stays|never go back|everybody gets done|is open|can write",
+        ),
+        (acknowledge_commits_before_they_are_safe, "never go back|copied once|one owner"),
+        (show_offsets_before_their_commit, "never go back|copied once"),
+        (call_pending_offsets_stable, "never go back|copied once"),
+        (forget_what_was_aborted, "aborted transaction is seen|as a whole"),
+        (show_what_is_open, "aborted transaction is seen|as a whole|stays"),
+        (stay_in_one_generation, "one owner"),
+    ],
+)
+def test_a_planted_bug_is_found(plant: Plant, broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    monkeypatch.setattr("tests.support.broker_campaign.HEALED_TIME_MAX_S", 60.0)
+    with pytest.raises(AssertionError, match=broken) as found:
+        for seed in range(SEEDS_MAX):
+            ExactlyOnceCampaign(seed).run()
+    assert str(found.value).startswith("seed ")
