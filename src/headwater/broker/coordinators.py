@@ -1,13 +1,15 @@
 """The broker's two coordinators, put together: their runtimes, topics, and ways to other brokers.
 
-The state machines themselves are imported when there is a partition of their topic to serve: a
-broker without groups and transactions need not have them in memory, nor wait for them at its start.
+The state machines themselves are not imported for the start, which nobody should have to wait for,
+but a moment later, in a thread; or when there is a partition of their topic to serve.
 """
 
 from __future__ import annotations
 
+import asyncio
 import random
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
 from headwater.broker.broker_channels import BrokerChannels
 from headwater.broker.context import BrokerContext
@@ -27,6 +29,9 @@ from headwater.wire.records import Compression
 if TYPE_CHECKING:
     from headwater.coordinator.group.group_shard import GroupShard
     from headwater.coordinator.txn.transaction_shard import TransactionShard
+
+#: When a broker has started and clients do not keep it busy yet.
+_IMPORT_DELAY_S: Final = 0.5
 
 
 class Coordinators:
@@ -63,6 +68,8 @@ class Coordinators:
         )
         context.transaction_partitions = TransactionPartitions(context)
         self._markers = MarkerSender(context)
+        self._import_timer: asyncio.TimerHandle | None = None
+        self._import: asyncio.Future[None] | None = None
 
     def start(self) -> None:
         """Load what this broker coordinates, and follow what changes."""
@@ -70,6 +77,11 @@ class Coordinators:
         context.groups.start(context.image)
         context.transactions.start(context.image)
         context.controller.subscribe(self._on_image)
+        loop = asyncio.get_running_loop()
+        self._import_timer = loop.call_later(_IMPORT_DELAY_S, self._import_shards)
+
+    def _import_shards(self) -> None:
+        self._import = asyncio.ensure_future(self._context.run_in_thread(_import_state_machines))
 
     async def _on_image(self, change: ImageChange) -> None:
         await self._context.groups.on_image(change)
@@ -77,6 +89,10 @@ class Coordinators:
 
     async def close(self) -> None:
         """Whoever waits hears that the coordinator is elsewhere."""
+        if self._import_timer is not None:
+            self._import_timer.cancel()
+        if self._import is not None:
+            await self._import
         self._context.groups.close()
         self._context.transactions.close()
         await self._markers.close()
@@ -111,3 +127,8 @@ class Coordinators:
                 coordinator_epoch=leader_epoch,
             )
         )
+
+
+def _import_state_machines() -> None:
+    import_module("headwater.coordinator.group.group_shard")
+    import_module("headwater.coordinator.txn.transaction_shard")
