@@ -26,6 +26,7 @@ _LAYERS: Final = (
     "storage",
     "cluster",
     "replication",
+    "coordinator",
     "broker",
     "client",
     "cli",

@@ -1,3 +1,3 @@
 """Headwater: a Kafka-compatible event-streaming platform in Python."""
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
