@@ -4,7 +4,6 @@ import pytest
 
 from headwater.base.ids import TopicPartition
 from headwater.storage.errors import (
-    InvalidProducerEpochError,
     InvalidTxnStateError,
     OutOfOrderSequenceError,
 )
@@ -98,10 +97,10 @@ def test_a_question_that_is_asked_anew_counts_from_then_on() -> None:
     states.verifications.renew(7, verification)
     check_verified(states, _batch(), verification, starts_at_zero=True)
     _end(states, 7, 0)
-    newer = states.verifications.begin(_batch(epoch=1), 0)
+    another = states.verifications.begin(_batch(), 0)
     states.verifications.renew(7, verification)
     assert not states.verifications.holds(7, verification)
-    assert states.verifications.holds(7, newer)
+    assert states.verifications.holds(7, another)
 
 
 def test_a_transaction_that_ended_is_not_open_for_a_late_batch() -> None:
@@ -112,16 +111,24 @@ def test_a_transaction_that_ended_is_not_open_for_a_late_batch() -> None:
         check_verified(states, _batch(1), None, starts_at_zero=False)
 
 
-def test_an_epoch_that_is_over_is_not_verified() -> None:
+def test_a_wrong_epoch_does_not_stand_in_the_way_of_the_right_one() -> None:
+    """Which one is right is known to the coordinator alone, and it refuses the others."""
     states = ProducerStates(_PARTITION)
-    old = states.verifications.begin(_batch(epoch=1), 0)
-    new = states.verifications.begin(_batch(epoch=2), 0)
-    assert new is not old
-    with pytest.raises(InvalidProducerEpochError):
-        states.verifications.begin(_batch(epoch=1), 0)
+    wrong = states.verifications.begin(_batch(epoch=9), 0)
+    right = states.verifications.begin(_batch(epoch=1), 0)
+    assert right is not wrong
+    assert states.verifications.begin(_batch(epoch=1), 0) is right
+    check_verified(states, _batch(epoch=1), right, starts_at_zero=True)
+    _write(states, _batch(epoch=1))
     with pytest.raises(InvalidTxnStateError):
-        check_verified(states, _batch(epoch=1), old, starts_at_zero=True)
-    check_verified(states, _batch(epoch=2), new, starts_at_zero=True)
+        check_verified(states, _batch(epoch=9), wrong, starts_at_zero=True)
+
+
+def test_few_epochs_of_a_producer_are_remembered() -> None:
+    states = ProducerStates(_PARTITION)
+    for epoch in range(100):
+        states.verifications.begin(_batch(epoch=epoch), 0)
+    assert len(states.verifications) == 4
 
 
 def test_a_batch_does_not_overtake_one_whose_verification_failed() -> None:

@@ -17,16 +17,15 @@ The owner is the partition's producer states.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from headwater.storage.errors import (
-    InvalidProducerEpochError,
-    InvalidTxnStateError,
-    OutOfOrderSequenceError,
-)
+from headwater.storage.errors import InvalidTxnStateError, OutOfOrderSequenceError
 
 if TYPE_CHECKING:
     from headwater.storage.producer_state import ProducerStates
+
+#: Epochs of one producer that are remembered; there is no use for more than two.
+_EPOCHS_MAX: Final = 4
 
 
 class TransactionalBatch(NamedTuple):
@@ -49,38 +48,42 @@ class Verification:
 
 
 class Verifications:
-    """At most one for each producer of a partition."""
+    """At most one for each producer of a partition and epoch of it.
+
+    An epoch is only what a client says: which of them is the producer's is for the coordinator to
+    know, so a batch with a wrong one must not stand in the way of the right one.
+    """
 
     __slots__ = ("_by_producer",)
 
     def __init__(self) -> None:
-        self._by_producer: dict[int, Verification] = {}
+        self._by_producer: dict[int, dict[int, Verification]] = {}
 
     def __len__(self) -> int:
-        return len(self._by_producer)
+        return sum(map(len, self._by_producer.values()))
 
     def begin(self, batch: TransactionalBatch, now_ms: int) -> Verification:
         """The verification that a batch needs: a new one, or that of the batches before it."""
-        known = self._by_producer.get(batch.producer_id)
-        if known is None or known.producer_epoch < batch.producer_epoch:
-            known = self._by_producer[batch.producer_id] = Verification(batch, now_ms)
-        elif known.producer_epoch > batch.producer_epoch:
-            raise InvalidProducerEpochError(
-                f"Producer {batch.producer_id} came with epoch {batch.producer_epoch}, older than "
-                f"{known.producer_epoch}, which was seen before."
-            )
+        epochs = self._by_producer.setdefault(batch.producer_id, {})
+        known = epochs.get(batch.producer_epoch)
+        if known is None:
+            if len(epochs) >= _EPOCHS_MAX:
+                del epochs[next(iter(epochs))]
+            known = epochs[batch.producer_epoch] = Verification(batch, now_ms)
         known.lowest_sequence = min(known.lowest_sequence, batch.base_sequence)
         return known
 
     def renew(self, producer_id: int, verification: Verification) -> None:
         """Its question is asked anew: what was written until now does not count against it."""
-        known = self._by_producer.get(producer_id)
-        if known is None or known.producer_epoch < verification.producer_epoch:
-            self._by_producer[producer_id] = verification
+        epochs = self._by_producer.setdefault(producer_id, {})
+        epochs.setdefault(verification.producer_epoch, verification)
 
     def holds(self, producer_id: int, verification: Verification | None) -> bool:
         """Whether nothing was written in the producer's transactions since it began."""
-        return verification is not None and self._by_producer.get(producer_id) is verification
+        if verification is None:
+            return False
+        epochs = self._by_producer.get(producer_id, {})
+        return epochs.get(verification.producer_epoch) is verification
 
     def forget(self, producer_ids: Iterable[int]) -> None:
         for producer_id in producer_ids:
@@ -88,13 +91,12 @@ class Verifications:
 
     def remove_older(self, created_ms: int) -> None:
         """Forget those that began before a time, and came to nothing."""
-        self.forget(
-            [
-                producer_id
-                for producer_id, each in self._by_producer.items()
-                if each.created_ms < created_ms
-            ]
-        )
+        for producer_id, epochs in list(self._by_producer.items()):
+            for epoch, each in list(epochs.items()):
+                if each.created_ms < created_ms:
+                    del epochs[epoch]
+            if not epochs:
+                del self._by_producer[producer_id]
 
 
 class Question:

@@ -81,7 +81,13 @@ def test_same_answers(
 
 
 def _timeless(value: object) -> object:
-    """Without moments, of which only whether there is one can be compared."""
+    """Without moments, of which only whether there is one counts, and with groups in order."""
     if isinstance(value, dict):
         return {key: each >= 0 if key in TIMES else _timeless(each) for key, each in value.items()}
-    return [_timeless(each) for each in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return sorted(map(_timeless, value), key=_group_of)
+    return value
+
+
+def _group_of(item: object) -> str:
+    return str(item.get("group_id", "")) if isinstance(item, dict) else ""

@@ -63,7 +63,10 @@ def test_the_epoch_grows_with_every_transaction(
         refused = write(connection, stale, topic, sequence=1)
         assert refused == ErrorCode.INVALID_PRODUCER_EPOCH
     # Ending again what has just ended is what a client does that has not heard of it.
-    assert end(connection, stale, commit=True).producer_epoch == producer.epoch
+    wait_until(
+        lambda: end(connection, stale, commit=True).producer_epoch == producer.epoch,
+        "the same is said again",
+    )
 
 
 def test_older_producers_add_partitions_first(
@@ -82,8 +85,8 @@ def test_older_producers_add_partitions_first(
     ended = end(connection, producer, commit=True, version=END_VERSION_1)
     assert ended.error_code == 0
     wait_until(lambda: stable_offset(connection, topic) == 2, "the mark is written")
-    # Their epoch stays.
-    assert add_partitions(connection, producer, topic) == [0]
+    # Their epoch stays. The end may still be on its way into the coordinator's own log.
+    wait_until(lambda: add_partitions(connection, producer, topic) == [0], "the next has begun")
     assert write(connection, producer, topic, sequence=1, version=PRODUCE_VERSION_1) == 0
     assert end(connection, producer, commit=False, version=END_VERSION_1).error_code == 0
     wait_until(lambda: stable_offset(connection, topic) == 4, "the mark is written")

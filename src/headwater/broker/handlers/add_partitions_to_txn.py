@@ -4,8 +4,9 @@
 - v2: PRODUCER_FENCED.
 - v3: flexible.
 - v4: several transactions at once, and only to verify: for brokers. What they add is part of a
-  transaction of version 2, since their clients leave that to them (KIP-890).
-- v5: TRANSACTION_ABORTABLE for what is not part of the transaction.
+  transaction of version 2, since their clients leave that to them (KIP-890). What is not part of
+  the transaction is TRANSACTION_ABORTABLE.
+- v5: clients know that error too.
 
 All partitions of a transaction are added, or none: if one does not exist, the others get
 OPERATION_NOT_ATTEMPTED.
@@ -36,7 +37,6 @@ from headwater.wire.messages.add_partitions_to_txn import (
 
 _FENCED_SINCE = 2
 _BATCHED_SINCE = 4
-_ABORTABLE_SINCE = 5
 _FIRST_VERSION = 0
 
 
@@ -127,10 +127,8 @@ async def _ask_coordinator(
         )
     codes = dict.fromkeys(added, ErrorCode.NONE)
     if len(added) < len(partitions):
-        is_abortable = context.api_version >= _ABORTABLE_SINCE
-        code = ErrorCode.TRANSACTION_ABORTABLE if is_abortable else ErrorCode.INVALID_TXN_STATE
-        context.record_error(code)
-        codes.update(dict.fromkeys(partitions - added, code))
+        context.record_error(ErrorCode.TRANSACTION_ABORTABLE)
+        codes.update(dict.fromkeys(partitions - added, ErrorCode.TRANSACTION_ABORTABLE))
     return codes
 
 

@@ -15,6 +15,7 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.api_handler import ApiHandler
 from headwater.broker.authorized_operations import GROUP_OPERATIONS
 from headwater.broker.context import RequestContext
+from headwater.coordinator.group.classic_errors import check_group_id
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -37,6 +38,7 @@ async def handle(
 
 async def _describe(group_id: str, context: RequestContext) -> DescribedGroup:
     try:
+        check_group_id(group_id)
         return await context.broker.groups.read(
             group_id, lambda shard, _: shard.consumer.describe(group_id)
         )

@@ -19,6 +19,7 @@ from headwater.wire.messages.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,
     MemberIdentity,
+    MemberResponse,
 )
 
 _SEVERAL_SINCE = 3
@@ -35,6 +36,11 @@ async def handle(request: LeaveGroupRequest, context: RequestContext) -> LeaveGr
         )
     except KafkaError as error:
         context.record_error(error.code)
+        if has_several and error.code is ErrorCode.UNKNOWN_MEMBER_ID:
+            # A group that is not there has none of them, and each is told so for itself.
+            return LeaveGroupResponse(
+                members=[_unknown(identity, error.code) for identity in request.members]
+            )
         return LeaveGroupResponse(error_code=error.code)
     for member in response.members:
         if member.error_code:
@@ -42,6 +48,14 @@ async def handle(request: LeaveGroupRequest, context: RequestContext) -> LeaveGr
     if not has_several:
         return LeaveGroupResponse(error_code=response.members[0].error_code)
     return response
+
+
+def _unknown(identity: MemberIdentity, code: ErrorCode) -> MemberResponse:
+    return MemberResponse(
+        member_id=identity.member_id,
+        group_instance_id=identity.group_instance_id,
+        error_code=code,
+    )
 
 
 API = ApiHandler(ApiKey.LEAVE_GROUP, handle)

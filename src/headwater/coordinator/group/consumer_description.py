@@ -40,7 +40,8 @@ def _describe(group: ConsumerGroup, member: ConsumerMember, image: ClusterImage)
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.topics),
-        subscribed_topic_regex=member.regex,
+        # Kafka's word for none, though the field may be null.
+        subscribed_topic_regex=member.regex or "",
         assignment=_described(member.assigned, image),
         target_assignment=_described(group.target(member.member_id), image),
         member_type=_CONSUMER if member.classic is None else _CLASSIC,
