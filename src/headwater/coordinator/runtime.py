@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
@@ -20,14 +20,14 @@ from typing import Generic, TypeVar
 from headwater.base.clocks import Clock
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.loop_timer import LoopTimer
-from headwater.base.timing_wheel import TimerTaskEntry
 from headwater.cluster.image import ClusterImage
 from headwater.cluster.image_change import ImageChange
 from headwater.coordinator.key_hash import partition_for
 from headwater.coordinator.outcome import Change, Outcome, ProducerIdentity, Reply
 from headwater.coordinator.shard import Shard
 from headwater.coordinator.shard_log import ShardLog, ShardLogOptions, as_coordinator_error
-from headwater.coordinator.timers import TimedOperation, Timers
+from headwater.coordinator.shard_timers import ShardTimers
+from headwater.coordinator.timers import Timers
 from headwater.replication.parked_requests import ParkedRequests
 from headwater.replication.partitions import Partitions
 from headwater.storage.flush import RunInThread
@@ -63,7 +63,7 @@ class _Led(Generic[S]):
     __slots__ = ("leader_epoch", "loading", "log", "number", "shard", "state", "timers")
 
     def __init__(
-        self, number: int, shard: S, log: ShardLog, leader_epoch: int, timers: _ShardTimers
+        self, number: int, shard: S, log: ShardLog, leader_epoch: int, timers: ShardTimers
     ) -> None:
         self.number = number
         self.shard = shard
@@ -133,7 +133,7 @@ class CoordinatorRuntime(Generic[S]):
             return
         self._without_log.pop(number, None)
         log = ShardLog(partition, self._options, parts.parked, parts.clock, parts.run_in_thread)
-        timers = _ShardTimers(parts.timer, parts.clock)
+        timers = ShardTimers(parts.timer, parts.clock)
         shard = self._make_shard(number, leader_epoch, timers)
         led = _Led(number, shard, log, leader_epoch, timers)
         timers.run = lambda outcome: self._settle(led, outcome)
@@ -288,38 +288,3 @@ def _complete(future: asyncio.Future[R], answer: R | KafkaError) -> None:
         future.set_exception(answer)
     else:
         future.set_result(answer)
-
-
-class _ShardTimers:
-    """A shard's timers, on the broker's timing wheel."""
-
-    def __init__(self, timer: LoopTimer, clock: Clock) -> None:
-        self._timer = timer
-        self._clock = clock
-        self._entries: dict[Hashable, TimerTaskEntry] = {}
-        self._is_closed = False
-        self.run: Callable[[Outcome], None] = lambda _: None
-
-    def schedule(self, key: Hashable, delay_ms: int, operation: TimedOperation) -> None:
-        self.cancel(key)
-        if self._is_closed:
-            return
-
-        def fire() -> None:
-            del self._entries[key]
-            self.run(operation(self._clock.wall_ms()))
-
-        self._entries[key] = self._timer.call_later(max(delay_ms, 0), fire)
-
-    def cancel(self, key: Hashable) -> None:
-        entry = self._entries.pop(key, None)
-        if entry is not None:
-            self._timer.cancel(entry)
-
-    def is_scheduled(self, key: Hashable) -> bool:
-        return key in self._entries
-
-    def close(self) -> None:
-        self._is_closed = True
-        for key in list(self._entries):
-            self.cancel(key)
