@@ -8,7 +8,6 @@ import pytest
 from headwater.broker.coordinator_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from headwater.coordinator.group.classic_group import ClassicGroup
 from headwater.coordinator.group.offset_store import OffsetStore
-from headwater.coordinator.outcome import nothing_follows
 from headwater.coordinator.shard_log import ShardLog
 from headwater.storage.partition_log import PartitionLog
 from tests.support.exactly_once_campaign import ExactlyOnceCampaign
@@ -25,7 +24,6 @@ def believe_writes_before_they_are_safe(monkeypatch: pytest.MonkeyPatch, topic: 
     def when_written(self: ShardLog, on_safe: Callable[[], None], on_failed: Any) -> None:
         if self.partition.topic_partition.topic == topic:
             on_safe()
-            when_safe(self, nothing_follows, nothing_follows)
         else:
             when_safe(self, on_safe, on_failed)
 

@@ -10,7 +10,6 @@ through the group coordinator, which shows the offsets of the transaction when i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
 from typing import Final
 
 from headwater.base.errors import ErrorCode, KafkaError
@@ -57,7 +56,7 @@ class _Markers:
     def __init__(self, context: RequestContext) -> None:
         self._context = context
         self._appends: list[tuple[AwaitedAppend, WritableTxnMarkerPartitionResult]] = []
-        self._group_writes: list[Awaitable[None]] = []
+        self._for_groups: list[tuple[WritableTxnMarker, int, WritableTxnMarkerPartitionResult]] = []
 
     def write(self, marker: WritableTxnMarker) -> WritableTxnMarkerResult:
         """Write one transaction's marker to its partitions; whether it is safe is told later."""
@@ -68,7 +67,7 @@ class _Markers:
                 result = WritableTxnMarkerPartitionResult(partition_index=number)
                 results.append(result)
                 if topic.name == OFFSETS_TOPIC:
-                    self._group_writes.append(self._write_to_groups(marker, number, result))
+                    self._for_groups.append((marker, number, result))
                 else:
                     self._append(marker, topic.name, number, result)
             topics.append(WritableTxnMarkerTopicResult(name=topic.name, partitions=results))
@@ -119,7 +118,9 @@ class _Markers:
 
     async def wait(self) -> None:
         """Return when all that was written is safe, or is known not to be."""
-        await asyncio.gather(self._wait_for_appends(), *self._group_writes)
+        await asyncio.gather(
+            self._wait_for_appends(), *(self._write_to_groups(*each) for each in self._for_groups)
+        )
 
     async def _wait_for_appends(self) -> None:
         if not self._appends:
