@@ -13,8 +13,7 @@ from tests.support.clients_confluent import ConfluentClient
 from tests.support.clients_contract import ClientError, Message
 from tests.support.clients_groups_confluent import ConfluentMember
 from tests.support.clients_groups_contract import SHORT_SESSION_MS, GroupMember, Membership
-from tests.support.clients_groups_kafka_python import KafkaPythonMember
-from tests.support.clients_groups_known import MEMBERS
+from tests.support.clients_groups_known import REBALANCING
 from tests.support.clients_groups_polling import PolledMember, partitions_of, wait_shared
 from tests.support.clients_groups_process import MemberProcess
 from tests.support.clients_groups_raw import describe
@@ -23,6 +22,12 @@ from tests.support.clients_raw import RawConnection
 MakeTopic = Callable[..., str]
 Join = Callable[..., PolledMember]
 Client = type[GroupMember]
+
+
+@pytest.fixture(params=REBALANCING, ids=lambda kind: kind.name)
+def client(request: pytest.FixtureRequest) -> Client:
+    kind: Client = request.param
+    return kind
 
 
 def fill(
@@ -90,7 +95,7 @@ def test_every_client_in_one_group(
 ) -> None:
     """Whichever of them leads, the others understand what it has assigned."""
     topic = make_topic(6)
-    members = [join(each, Membership(group, (topic,))) for each in MEMBERS]
+    members = [join(each, Membership(group, (topic,))) for each in REBALANCING]
     wait_shared(members, partitions_of(topic, 6), least=2)
     fill(confluent, topic, 6, 60)
     wait_until(lambda: sum(len(each.records) for each in members) == 60, "all records have come")
@@ -174,9 +179,7 @@ def test_a_second_member_of_the_same_name(join: Join, make_topic: MakeTopic, gro
     wait_shared([second], [(topic, 0)])
 
 
-@pytest.mark.parametrize(
-    "client", [ConfluentMember, KafkaPythonMember], indirect=True, ids=lambda kind: kind.name
-)
+@pytest.mark.parametrize("client", [ConfluentMember], indirect=True, ids=lambda kind: kind.name)
 def test_cooperative_members_keep_what_stays_theirs(
     client: Client,
     join: Join,

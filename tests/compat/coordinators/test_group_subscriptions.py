@@ -11,7 +11,7 @@ from tests.support.clients_confluent import ConfluentClient
 from tests.support.clients_contract import ClientError, Message
 from tests.support.clients_groups_confluent import ConfluentMember
 from tests.support.clients_groups_contract import QUICK_METADATA_MS, GroupMember, Membership
-from tests.support.clients_groups_kafka_python import KafkaPythonMember
+from tests.support.clients_groups_known import REBALANCING
 from tests.support.clients_groups_polling import PolledMember, partitions_of, wait_shared
 from tests.support.clients_groups_raw import describe
 from tests.support.clients_raw import RawConnection
@@ -21,13 +21,10 @@ Join = Callable[..., PolledMember]
 Client = type[GroupMember]
 
 
-def members_that_notice(client: Client) -> int:
-    """How many can see together that topics change.
-
-    When two members of kafka-python see it at the same time, one of them may never join again, with
-    Apache Kafka too.
-    """
-    return 1 if client is KafkaPythonMember else 2
+@pytest.fixture(params=REBALANCING, ids=lambda kind: kind.name)
+def client(request: pytest.FixtureRequest) -> Client:
+    kind: Client = request.param
+    return kind
 
 
 def test_a_pattern_finds_a_new_topic(
@@ -42,7 +39,7 @@ def test_a_pattern_finds_a_new_topic(
     make_topic(1, f"other-{name}")
     first = make_topic(2, f"{name}-first")
     membership = Membership(group, pattern=f"{name}-.*", metadata_age_ms=QUICK_METADATA_MS)
-    members = [join(client, membership) for _ in range(members_that_notice(client))]
+    members = [join(client, membership) for _ in range(2)]
     wait_shared(members, partitions_of(first, 2))
     second = make_topic(2, f"{name}-second")
     wait_shared(members, partitions_of(first, 2) + partitions_of(second, 2), least=2)
@@ -57,7 +54,7 @@ def test_a_topic_grows(
 ) -> None:
     topic = make_topic(2)
     membership = Membership(group, (topic,), metadata_age_ms=QUICK_METADATA_MS)
-    members = [join(client, membership) for _ in range(members_that_notice(client))]
+    members = [join(client, membership) for _ in range(2)]
     wait_shared(members, partitions_of(topic, 2))
     confluent.grow_topic(topic, 4)
     wait_shared(members, partitions_of(topic, 4), least=2)
@@ -97,9 +94,7 @@ def test_the_vote(
     assert describe(connection, group).protocol_data == "roundrobin"
 
 
-@pytest.mark.parametrize(
-    "client", [ConfluentMember, KafkaPythonMember], indirect=True, ids=lambda kind: kind.name
-)
+@pytest.mark.parametrize("client", [ConfluentMember], indirect=True, ids=lambda kind: kind.name)
 def test_nothing_in_common(client: Client, join: Join, make_topic: MakeTopic, group: str) -> None:
     topic = make_topic(1)
     first = join(client, Membership(group, (topic,), assignors=("range",)))
