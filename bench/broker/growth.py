@@ -79,9 +79,9 @@ def _live_with_partitions(run: Run, server: Server, partition_count: int) -> dic
 
 
 def _topics(partition_count: int) -> dict[str, int]:
-    """Names and sizes of the topics that have so many partitions together."""
+    """Names, of one length, and sizes of the topics that have so many partitions together."""
     return {
-        f"growth-{first}": min(_PARTITIONS_PER_TOPIC_MAX, partition_count - first)
+        f"growth-{first:05}": min(_PARTITIONS_PER_TOPIC_MAX, partition_count - first)
         for first in range(0, partition_count, _PARTITIONS_PER_TOPIC_MAX)
     }
 
