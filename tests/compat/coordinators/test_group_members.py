@@ -90,7 +90,7 @@ def test_more_members_than_partitions(
     wait_shared([idle], [(topic, 0)])
 
 
-def test_every_client_in_one_group(
+def test_different_clients_in_one_group(
     join: Join, confluent: ConfluentClient, make_topic: MakeTopic, group: str
 ) -> None:
     """Whichever of them leads, the others understand what it has assigned."""
