@@ -36,8 +36,9 @@ SETTINGS = {
 
 
 class World:
-    def __init__(self, address: tuple[str, int]) -> None:
+    def __init__(self, address: tuple[str, int], checks_stable_offset: bool) -> None:
         self.address = address
+        self._checks_stable_offset = checks_stable_offset
         self.history = History()
         self.groups = GroupHistory()
         self.transactions = TransactionHistory()
@@ -54,22 +55,27 @@ class World:
             await link.close()
 
     def member(self, group_id: str, name: str, instance_id: str | None = None) -> GroupMember:
-        return GroupMember(
-            self.link(name),
+        return self._member_on(self.link(name), group_id, instance_id)
+
+    def _member_on(
+        self, link: BrokerLink, group_id: str, instance_id: str | None = None
+    ) -> GroupMember:
+        member = GroupMember(
+            link,
             self.history,
             self.groups,
             group_id,
             {"source": PARTITION_COUNT},
             instance_id=instance_id,
         )
+        member.reader.checks_stable_offset = self._checks_stable_offset
+        return member
 
     def copier(
         self, name: str, *, is_version_2: bool, transactional_id: str | None = None
     ) -> TransactionalCopier:
         link = self.link(name)
-        member = GroupMember(
-            link, self.history, self.groups, "copiers", {"source": PARTITION_COUNT}
-        )
+        member = self._member_on(link, "copiers")
         return TransactionalCopier(
             link,
             self.history,
@@ -82,8 +88,15 @@ class World:
         )
 
 
-async def copy_everything(address: tuple[str, int]) -> None:
-    world = World(address)
+async def copy_through(address: tuple[str, int], *, checks_stable_offset: bool) -> None:
+    world = World(address, checks_stable_offset)
+    try:
+        await asyncio.wait_for(copy_everything(world), 120)
+    finally:
+        await world.close()
+
+
+async def copy_everything(world: World) -> None:
     admin = TopicClient(world.link("admin"), world.history)
     for topic in ("source", "target"):
         await admin.create(topic, PARTITION_COUNT)
@@ -125,19 +138,18 @@ async def copy_everything(address: tuple[str, int]) -> None:
     check_copied_once(source, visible, dict(zip(SOURCE, TARGET, strict=True)))
     assert len(visible) == sum(ends.values()) > 10
     assert world.transactions.count(Ending.COMMITTED) > 0
-    await world.close()
 
 
 @pytest.mark.kafka
 def test_copies_through_apache_kafka(tmp_path: Path) -> None:
     with small_node(tmp_path, SETTINGS) as node:
         host, _, port = node.bootstrap.rpartition(":")
-        asyncio.run(asyncio.wait_for(copy_everything((host, int(port))), 120))
+        asyncio.run(copy_through((host, int(port)), checks_stable_offset=False))
 
 
 def test_copies_through_headwater() -> None:
     running = broker(settings=SETTINGS)
     try:
-        asyncio.run(asyncio.wait_for(copy_everything((running.host, running.port)), 60))
+        asyncio.run(copy_through((running.host, running.port), checks_stable_offset=True))
     finally:
         running.close()
