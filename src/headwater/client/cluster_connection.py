@@ -6,12 +6,14 @@ down and a person should know. Later losses are the network's ordinary weather: 
 what may be repeated, after a pause and with fresh metadata, until a deadline.
 
 Owned by one event loop. Channels are kept by address, so a bootstrap server that calls itself by
-the same address is connected to only once.
+the same address is connected to only once. A broker answers the requests of a connection in order,
+so what may wait there for long has a connection of its own: see `Lane`.
 """
 
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Collection
+from enum import Enum
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
@@ -50,6 +52,16 @@ CLIENT_ID: Final = "headwater"
 Connect = Callable[[Address, str, float], Awaitable[PeerChannel]]
 
 
+class Lane(Enum):
+    """Requests of different lanes to one broker go over different connections."""
+
+    ORDINARY = "ordinary"
+    #: Fetches, which wait at the broker for data to come.
+    FETCH = "fetch"
+    #: Requests to a coordinator: joining a group waits for its other members.
+    COORDINATION = "coordination"
+
+
 async def connect_channel(address: Address, client_id: str, timeout_s: float) -> PeerChannel:
     """A channel over the network; the simulator has its own way."""
     return await PeerChannel.connect(
@@ -82,8 +94,8 @@ class ClusterConnection:
         self._bootstrap = parse_bootstrap(bootstrap)
         self._connect_timeout_s = connect_timeout_s
         self._connect = connect
-        self._channels: dict[Address, PeerChannel] = {}
-        self._connecting: dict[Address, asyncio.Task[PeerChannel]] = {}
+        self._channels: dict[tuple[Address, Lane], PeerChannel] = {}
+        self._connecting: dict[tuple[Address, Lane], asyncio.Task[PeerChannel]] = {}
 
     async def __aenter__(self) -> Self:
         try:
@@ -220,7 +232,17 @@ class ClusterConnection:
 
     # -- channels --------------------------------------------------------------------------------
 
-    async def channel(self, broker_id: int | None = None) -> PeerChannel:
+    def open_channel(self, broker_id: int | None, lane: Lane = Lane.ORDINARY) -> PeerChannel | None:
+        """The channel that `channel` would return, if it is open already."""
+        if broker_id is None:
+            return self._least_loaded()
+        node = self.metadata.brokers.get(broker_id)
+        channel = None if node is None else self._channels.get((node.address, lane))
+        return None if channel is None or channel.is_closed else channel
+
+    async def channel(
+        self, broker_id: int | None = None, lane: Lane = Lane.ORDINARY
+    ) -> PeerChannel:
         """An open channel to that broker, or to any."""
         if broker_id is None:
             return await self._any_channel()
@@ -228,7 +250,7 @@ class ClusterConnection:
         if node is None:
             raise UnknownBrokerError(f"There is no broker {broker_id} in the cluster.")
         try:
-            return await self._open(node.address)
+            return await self._open(node.address, lane)
         except PeerUnavailableError as error:
             if node.address in self._bootstrap:
                 raise
@@ -237,36 +259,45 @@ class ClusterConnection:
                 f"the address that the cluster gives for it: {error}"
             ) from None
 
+    def _least_loaded(self) -> PeerChannel | None:
+        """The open channel with the fewest answers to wait for."""
+        ordinary = [
+            channel
+            for (_, lane), channel in self._channels.items()
+            if lane is Lane.ORDINARY and not channel.is_closed
+        ]
+        return min(ordinary, key=lambda channel: channel.pending_count, default=None)
+
     async def _any_channel(self) -> PeerChannel:
-        for channel in self._channels.values():
-            if not channel.is_closed:
-                return channel
+        if (channel := self._least_loaded()) is not None:
+            return channel
         known = [node.address for node in self.metadata.brokers.values()]
         self.generator.shuffle(known)
         failures: list[str] = []
         for address in dict.fromkeys([*known, *self._bootstrap]):
             try:
-                return await self._open(address)
+                return await self._open(address, Lane.ORDINARY)
             except (PeerUnavailableError, UnsupportedVersionError) as error:
                 failures.append(str(error))
         raise NoBrokerError(" ".join(failures))
 
-    async def _open(self, address: Address) -> PeerChannel:
-        channel = self._channels.get(address)
+    async def _open(self, address: Address, lane: Lane) -> PeerChannel:
+        place = (address, lane)
+        channel = self._channels.get(place)
         if channel is not None and not channel.is_closed:
             return channel
-        task = self._connecting.get(address)
+        task = self._connecting.get(place)
         if task is None:
             task = asyncio.ensure_future(
                 self._connect(address, self.client_id, self._connect_timeout_s)
             )
-            self._connecting[address] = task
-            task.add_done_callback(lambda done: self._connected(address, done))
+            self._connecting[place] = task
+            task.add_done_callback(lambda done: self._connected(place, done))
         # Others may wait for the same channel, so one that gives up must not end the attempt.
         return await asyncio.shield(task)
 
-    def _connected(self, address: Address, task: "asyncio.Task[PeerChannel]") -> None:
-        if self._connecting.get(address) is task:
-            del self._connecting[address]
+    def _connected(self, place: tuple[Address, Lane], task: "asyncio.Task[PeerChannel]") -> None:
+        if self._connecting.get(place) is task:
+            del self._connecting[place]
         if not task.cancelled() and task.exception() is None:
-            self._channels[address] = task.result()
+            self._channels[place] = task.result()

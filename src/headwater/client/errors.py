@@ -36,6 +36,15 @@ class UnknownBrokerError(ClientError):
     code = ErrorCode.BROKER_NOT_AVAILABLE
 
 
+class ClientClosedError(ClientError):
+    """The client was closed while something was under way, or before it began."""
+
+    code = ErrorCode.NETWORK_EXCEPTION
+
+    def __init__(self, detail: str = "The client is closed.", /) -> None:
+        super().__init__(detail)
+
+
 class DeadlineError(ClientError):
     """The time that the caller gave is used up."""
 

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, Self
 
 from headwater import __version__
+from headwater.base.errors import KafkaError
 from headwater.net.endpoint import join_address
 from headwater.net.frame_protocol import FrameProtocol
 from headwater.net.peer_errors import (
@@ -152,6 +153,11 @@ class PeerChannel(FrameProtocol):
         await self._drained.wait()
         self._check_open()
 
+    def give_up(self, error: KafkaError) -> None:
+        """Close the connection because of an error, which is what whoever waits gets to hear."""
+        self._lose(error)
+        self.transport.abort()
+
     async def close(self) -> None:
         """Close the connection; whoever still waits hears that it is lost."""
         self._abort()
@@ -163,7 +169,7 @@ class PeerChannel(FrameProtocol):
 
     def _abort(self) -> None:
         if hasattr(self, "transport"):
-            self._lose(f"The connection to {self.peer} was closed.")
+            self._lose(PeerUnavailableError(f"The connection to {self.peer} was closed."))
             self.transport.abort()
 
     async def _negotiate(self) -> None:
@@ -194,7 +200,7 @@ class PeerChannel(FrameProtocol):
 
     def connection_lost(self, exception: Exception | None) -> None:
         reason = "" if exception is None else f": {_reason(exception)}"
-        self._lose(f"The connection to {self.peer} was lost{reason}.")
+        self._lose(PeerUnavailableError(f"The connection to {self.peer} was lost{reason}."))
         self._sender.close()
         self._closed.set()
 
@@ -226,18 +232,18 @@ class PeerChannel(FrameProtocol):
             self._drained.set()
 
     def _fail(self, reason: str) -> None:
-        self._lose(f"The connection to {self.peer} was given up: {reason}.")
-        self.transport.abort()
+        self.give_up(PeerUnavailableError(f"The connection to {self.peer} was given up: {reason}."))
 
-    def _lose(self, reason: str) -> None:
-        """Let everybody hear who waits; only the first reason counts."""
+    def _lose(self, error: KafkaError) -> None:
+        """Let everybody hear who waits; only the first error counts."""
         if self.is_closed:
             return
         self.is_closed = True
         self._drained.set()
         for waiter in self._session.take_waiters():
             if not waiter.done():
-                waiter.set_exception(PeerUnavailableError(reason))
+                # One each: an exception that many raise would collect all their tracebacks.
+                waiter.set_exception(type(error)(error.detail))
 
 
 def _reason(error: Exception) -> str:

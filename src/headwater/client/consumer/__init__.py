@@ -1,0 +1,1 @@
+"""The consumer: what is read, from where, as a member of which group."""

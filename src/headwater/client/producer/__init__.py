@@ -1,0 +1,1 @@
+"""The producer: records are gathered into batches, which a sender delivers."""
