@@ -19,8 +19,8 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 SEEDS_MAX = 40
 
 
-def believe_writes(monkeypatch: pytest.MonkeyPatch, topic: str, *, and_sync: bool) -> None:
-    """Answers do not wait for the disk; with `and_sync` what they tell is on its way there."""
+def believe_writes(monkeypatch: pytest.MonkeyPatch, topic: str) -> None:
+    """Answers do not wait for the disk; what they tell is on its way there."""
     when_safe = ShardLog.when_safe
 
     def when_written(self: ShardLog, on_safe: Callable[[], None], on_failed: Any) -> None:
@@ -28,20 +28,17 @@ def believe_writes(monkeypatch: pytest.MonkeyPatch, topic: str, *, and_sync: boo
             when_safe(self, on_safe, on_failed)
             return
         on_safe()
-        if and_sync:
-            when_safe(self, nothing_follows, nothing_follows)
+        when_safe(self, nothing_follows, nothing_follows)
 
     monkeypatch.setattr(ShardLog, "when_safe", when_written)
 
 
 def write_markers_before_the_decision_is_safe(monkeypatch: pytest.MonkeyPatch) -> None:
-    believe_writes(monkeypatch, TRANSACTIONS_TOPIC, and_sync=True)
+    believe_writes(monkeypatch, TRANSACTIONS_TOPIC)
 
 
-def acknowledge_commits_that_nobody_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Were they synced a moment later, few crashes would fall into that moment: a simulated disk
-    # takes no time.
-    believe_writes(monkeypatch, OFFSETS_TOPIC, and_sync=False)
+def acknowledge_commits_before_they_are_safe(monkeypatch: pytest.MonkeyPatch) -> None:
+    believe_writes(monkeypatch, OFFSETS_TOPIC)
 
 
 def show_offsets_before_their_commit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +79,7 @@ def stay_in_one_generation(monkeypatch: pytest.MonkeyPatch) -> None:
             write_markers_before_the_decision_is_safe,
             "as a whole|copied once|stays|never go back|everybody gets done|is open|can write",
         ),
-        (acknowledge_commits_that_nobody_syncs, "never go back|copied once|one owner"),
+        (acknowledge_commits_before_they_are_safe, "never go back|copied once|one owner"),
         (show_offsets_before_their_commit, "never go back|copied once"),
         (call_pending_offsets_stable, "never go back|copied once"),
         (forget_what_was_aborted, "aborted transaction is seen|as a whole"),

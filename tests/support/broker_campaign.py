@@ -32,7 +32,12 @@ class BrokerCampaign:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         choices = self.choose(seed)
-        self.world = BrokerWorld(seed, choices.settings, timer_lateness_ms=choices.lateness_ms)
+        self.world = BrokerWorld(
+            seed,
+            choices.settings,
+            timer_lateness_ms=choices.lateness_ms,
+            thread_delay_ms_max=choices.thread_delay_ms_max,
+        )
         self.random = self.world.random.child("campaign").generator
         self.readers: list[ReadingClient] = []
         self.partitions: list[TopicPartition] = []
@@ -289,6 +294,8 @@ class BrokerWorldChoices:
     def __init__(self, seed: int) -> None:
         rng = Random(seed)
         self.lateness_ms = rng.choice((0.0, 2.0, 30.0))
+        # Where it is long, crashes fall between what was written and its sync.
+        self.thread_delay_ms_max = Random(f"threads {seed}").choice((3.0, 200.0))
         self.settings = {
             "log.roll.ms": rng.choice(("50", "1000", "604800000")),
             "log.message.timestamp.after.max.ms": "9223372036854775807",
