@@ -113,6 +113,12 @@ def format_number(value: float) -> str:
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 
+def with_range(spread: Spread) -> str:
+    """The median, and behind it from where to where the values go if they differ."""
+    text = format_number(spread.median)
+    return text if spread.low == spread.high else f"{text} ({_range(spread)})"
+
+
 def _range(spread: Spread) -> str:
     return f"{format_number(spread.low)}..{format_number(spread.high)}"
 
@@ -122,14 +128,19 @@ _HEADINGS = ["What", "Headwater", "Peer", "Ratio (p10..p90)", "Goal", "Met"]
 
 def as_markdown(machine: Machine, rows: Sequence[Row]) -> str:
     """The machine in a sentence and the rows as a table whose source is readable too."""
-    lines = [_HEADINGS, *(row.cells() for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(_HEADINGS))]
-    lines.insert(1, ["-" * width for width in widths])
-    text = [
-        "| " + " | ".join(map(str.ljust, line, widths)) + " |"  # One row of the table.
-        for line in lines
-    ]
+    text = markdown_table(_HEADINGS, [row.cells() for row in rows])
     return "\n".join([str(machine), "", *text, ""])
+
+
+def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table whose source is readable too."""
+    lines = [headings, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(headings))]
+    rule = ["-" * width for width in widths]
+    return [
+        "| " + " | ".join(map(str.ljust, line, widths)) + " |"  # One row of the table.
+        for line in (headings, rule, *rows)
+    ]
 
 
 def as_json(machine: Machine, rows: Sequence[Row]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from bench.broker import (
 from bench.broker.chart import draw
 from bench.broker.report import as_json, as_markdown, facts
 from bench.broker.results import Results
-from bench.broker.run import CLIENTS, Run
+from bench.broker.run import CLIENTS, LOAD_MAX, Run, interrupt
 from bench.broker.servers import SERVERS, Pair, Server
 from bench.broker.sizes import FULL, QUICK, TINY
 from bench.broker.warm_up import warm_up
@@ -54,8 +54,6 @@ WHILE_RUNNING: dict[str, Callable[[Run, tuple[Server, Server]], None]] = {
 MEASUREMENTS = list(dict.fromkeys([*FROM_START, *WHILE_RUNNING]))
 
 _DEFAULT_DIRECTORY = "build/bench-broker"
-#: A machine with more to do than this before the run starts gives figures that mean little.
-_LOAD_MAX = 0.5
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -70,12 +68,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     results = Results(*(names if len(set(names)) == 2 else [f"{names[0]} A", f"{names[0]} B"]))
     about = facts(str(directory))
     busy = os.getloadavg()[0]
-    if busy > _LOAD_MAX:
+    if busy > LOAD_MAX:
         text = f"{busy:.1f} processes wanted to run in the minute before the start"
         about["machine"] += f"; busy with other work: {text}"
     # Where this is set every start compiles all modules anew, which it does for no user.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    previous = signal.signal(signal.SIGTERM, _interrupt)
+    previous = signal.signal(signal.SIGTERM, interrupt)
     try:
         with tempfile.TemporaryDirectory(dir=directory, ignore_cleanup_errors=True) as parent:
             run = Run(Pair(Path(parent).absolute(), makers), sizes, results, tuple(options.client))
@@ -113,10 +111,6 @@ def _write(output: Path, results: Results, about: dict[str, str]) -> None:
     (output / "broker.md").write_text(as_markdown(results, about))
     (output / "broker.json").write_text(json.dumps(as_json(results, about), indent=2) + "\n")
     draw(results, output / "broker.png")
-
-
-def _interrupt(_number: int, _frame: object) -> None:
-    raise KeyboardInterrupt
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:

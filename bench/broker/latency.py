@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import itertools
 
-from bench.broker.librdkafka_client import finish_job, start_job
+from bench.broker.librdkafka_client import start_job
 from bench.broker.results import LATENCY, Row
 from bench.broker.run import Run, take_turns
 from bench.broker.servers import Server
+from bench.job_process import finish_job
 from bench.rounds import Comparison, percentile
 from headwater.testing.apache_kafka.processes import kill_process
 

@@ -1,43 +1,22 @@
-"""librdkafka, through confluent-kafka, as a load: a process of its own for each run.
-
-`python -m bench.broker.librdkafka_client JOB ARGUMENTS` does one job, told as JSON, and prints what
-came of it as JSON; `run_job` and `start_job` are for the other side of that pipe. A process of its
-own, so that one run's threads and memory are not there in the next, and so that Ctrl-C can end it.
-"""
+"""librdkafka, through confluent-kafka, as a load: a process of its own for each run."""
 
 from __future__ import annotations
 
-import json
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
-from headwater.testing.apache_kafka.processes import forget_process, kill_process, start_process
+from bench import job_process
+from bench.job_process import TIMEOUT_S, finish_job
 
-_TIMEOUT_S = 300.0
 _NANOSECONDS = 1_000_000_000
 _CONSUME_COUNT = 10_000
 
 
 def start_job(job: str, **arguments: object) -> subprocess.Popen[bytes]:
     """Start a job; `finish_job` waits for it."""
-    command = [sys.executable, "-m", __name__, job, json.dumps(arguments)]
-    return start_process(command)
-
-
-def finish_job(process: subprocess.Popen[bytes]) -> Any:
-    """What the job came to; it is ended if it takes too long or this process is told to stop."""
-    try:
-        stdout, stderr = process.communicate(timeout=_TIMEOUT_S)
-    except BaseException:
-        kill_process(process)
-        raise
-    forget_process(process)
-    if process.returncode != 0:
-        raise RuntimeError(f"A client on librdkafka failed:\n{stderr.decode(errors='replace')}")
-    return json.loads(stdout)
+    return job_process.start_job(__name__, job, **arguments)
 
 
 def run_job(job: str, **arguments: object) -> Any:
@@ -77,7 +56,7 @@ def produce(
                 break
             except BufferError:
                 poll(0.01)
-    left = producer.flush(_TIMEOUT_S)
+    left = producer.flush(TIMEOUT_S)
     seconds = time.perf_counter() - start
     if left or errors:
         raise RuntimeError(f"{left} records were not delivered, errors: {errors[:3]}")
@@ -222,4 +201,4 @@ JOBS: dict[str, Callable[..., object]] = {
 
 
 if __name__ == "__main__":
-    print(json.dumps(JOBS[sys.argv[1]](**json.loads(sys.argv[2]))))
+    job_process.answer(JOBS)

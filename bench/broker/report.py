@@ -10,8 +10,7 @@ from typing import Any
 
 from bench.broker.results import Curve, Results, Row, Verdict
 from bench.machine import Machine
-from bench.rounds import Spread
-from bench.table import format_number
+from bench.table import format_number, markdown_table, with_range
 from headwater import __version__
 from headwater.testing.apache_kafka import KAFKA_VERSION
 
@@ -21,10 +20,10 @@ def facts(directory: str) -> dict[str, str]:
     return {
         "machine": str(Machine.describe(directory)).removeprefix("Measured on ").removesuffix("."),
         "headwater": f"{__version__} on {platform.python_implementation()} "
-        f"{platform.python_version()}, uvloop {_version('uvloop')}",
+        f"{platform.python_version()}, uvloop {package_version('uvloop')}",
         "apache_kafka": f"{KAFKA_VERSION} on {_java_version()}, heap 1 GB, G1",
         "clients": f"Apache Kafka's Java client {KAFKA_VERSION}; librdkafka "
-        f"{_librdkafka_version()} through confluent-kafka {_version('confluent-kafka')}",
+        f"{librdkafka_version()} through confluent-kafka {package_version('confluent-kafka')}",
     }
 
 
@@ -42,13 +41,13 @@ def as_markdown(results: Results, about: dict[str, str]) -> str:
         rows = [row for row in results.rows if row.section == section]
         headings = [section, results.our_name, results.peer_name, "Ratio (min..max)"]
         headings += ["Goal", "Result", "Broker cores"]
-        lines += ["", *_table(headings, [_cells(row) for row in rows])]
+        lines += ["", *markdown_table(headings, [_cells(row) for row in rows])]
     for curve in results.curves:
         if curve.counts:
             lines += ["", *_curve_table(curve, results)]
     for failure in results.failures:
         lines += ["", f"Not measured: {failure}"]
-    lines += ["", _summary(results), ""]
+    lines += ["", verdict_counts(results.rows), ""]
     return "\n".join(lines)
 
 
@@ -69,7 +68,7 @@ def _cells(row: Row) -> list[str]:
         row.what,
         f"{format_number(row.ours.median)} {row.unit}",
         f"{format_number(row.peer.median)} {row.unit}",
-        _with_range(row.ratio),
+        with_range(row.ratio),
         row.goal.text(row.unit) if row.goal is not None else "",
         row.verdict.value,
         cores,
@@ -80,32 +79,15 @@ def _curve_table(curve: Curve, results: Results) -> list[str]:
     heading = f"{curve.what}: {curve.axis}"
     headings = [heading, f"{results.our_name}, {curve.unit}", f"{results.peer_name}, {curve.unit}"]
     rows = [
-        [f"{count:,}", _with_range(ours), _with_range(peer)]
+        [f"{count:,}", with_range(ours), with_range(peer)]
         for count, ours, peer in zip(curve.counts, curve.ours, curve.peer, strict=True)
     ]
-    return _table(headings, rows)
+    return markdown_table(headings, rows)
 
 
-def _with_range(spread: Spread) -> str:
-    text = format_number(spread.median)
-    if spread.low == spread.high:
-        return text
-    return f"{text} ({format_number(spread.low)}..{format_number(spread.high)})"
-
-
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """A table whose source is readable too."""
-    lines = [headings, *rows]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(headings))]
-    rule = ["-" * width for width in widths]
-    return [
-        "| " + " | ".join(map(str.ljust, line, widths)) + " |"  # One row of the table.
-        for line in (headings, rule, *rows)
-    ]
-
-
-def _summary(results: Results) -> str:
-    verdicts = [row.verdict for row in results.rows if row.goal is not None]
+def verdict_counts(rows: Sequence[Row]) -> str:
+    """How many goals were reached, in a sentence."""
+    verdicts = [row.verdict for row in rows if row.goal is not None]
     counts = [
         f"{verdicts.count(verdict)} {verdict.value}"
         for verdict in Verdict
@@ -114,14 +96,14 @@ def _summary(results: Results) -> str:
     return f"Of {len(verdicts)} goals: {', '.join(counts) or 'none measured'}."
 
 
-def _version(package: str) -> str:
+def package_version(package: str) -> str:
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return "(not installed)"
 
 
-def _librdkafka_version() -> str:
+def librdkafka_version() -> str:
     try:
         from confluent_kafka import libversion
     except ImportError:

@@ -63,12 +63,22 @@ class LoadCount(NamedTuple):
 
 
 def produce_frame(
-    topic: str, partition: int, record_size_bytes: int, record_count: int, *, acks: int = 1
+    topic: str,
+    partition: int,
+    record_size_bytes: int,
+    record_count: int,
+    *,
+    acks: int = 1,
+    key_size_bytes: int | None = None,
 ) -> bytes:
-    """A produce request with one batch of equal records for one partition."""
+    """A produce request with one batch for one partition: equal values, keys that differ."""
     now_ms = int(time.time() * 1000)
     payload = bytes(ord("A") + index % 26 for index in range(record_size_bytes))
-    batch = encode_batch([Record(index, now_ms, None, payload) for index in range(record_count)])
+    keys: list[bytes | None] = [None] * record_count
+    if key_size_bytes is not None:
+        first = partition * record_count
+        keys = [b"%0*d" % (key_size_bytes, first + index) for index in range(record_count)]
+    batch = encode_batch([Record(index, now_ms, key, payload) for index, key in enumerate(keys)])
     data = PartitionProduceData(index=partition, records=batch)
     return encode_frame(
         ProduceRequest(
@@ -84,11 +94,18 @@ def records_per_batch(record_size_bytes: int) -> int:
     return max(1, _BATCH_BYTES // record_size_bytes)
 
 
-def frames_for_all(topic: str, partition_count: int, record_size_bytes: int) -> list[bytes]:
+def frames_for_all(
+    topic: str,
+    partition_count: int,
+    record_size_bytes: int,
+    *,
+    key_size_bytes: int | None = None,
+) -> list[bytes]:
     """A request for each partition, with a batch as large as a producer's."""
     count = records_per_batch(record_size_bytes)
     return [
-        produce_frame(topic, index, record_size_bytes, count) for index in range(partition_count)
+        produce_frame(topic, index, record_size_bytes, count, key_size_bytes=key_size_bytes)
+        for index in range(partition_count)
     ]
 
 

@@ -17,6 +17,8 @@ from bench.broker.sizes import Sizes
 Value = TypeVar("Value")
 
 CLIENTS = ("java", "librdkafka")
+#: A machine with more to do than this before the run starts gives figures that mean little.
+LOAD_MAX = 0.5
 
 
 @dataclass(slots=True)
@@ -59,3 +61,8 @@ def take_turns(
 def settle_disk() -> None:
     """Let the disk finish with what was written before, so that it is not charged to the next."""
     os.sync()
+
+
+def interrupt(_number: int, _frame: object) -> None:
+    """For a signal that is to end a run as Ctrl-C does."""
+    raise KeyboardInterrupt

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.admin import (
-    Admin,
+    AdminOperations,
     ConfigChange,
     ConfigEntry,
     ConfigOperation,
@@ -30,18 +30,18 @@ from tests.support.kafka import require_confluent_kafka
 #: Not so old that it would be deleted for its age.
 BASE_MS = int(time.time() * 1000) - 60_000
 
-Scenario = Callable[[Admin], Awaitable[None]]
+Scenario = Callable[[AdminOperations], Awaitable[None]]
 
 
 def run(cluster: Cluster, scenario: Scenario) -> None:
     async def connected() -> None:
         async with ClusterConnection(cluster.bootstrap) as connection:
-            await scenario(Admin(connection))
+            await scenario(AdminOperations(connection))
 
     asyncio.run(connected())
 
 
-async def create(admin: Admin, topic: NewTopic) -> str:
+async def create(admin: AdminOperations, topic: NewTopic) -> str:
     """Create a topic and wait until every broker has heard of it."""
     require_all(await admin.create_topics([topic]))
     async with asyncio.timeout(20):
@@ -52,7 +52,9 @@ async def create(admin: Admin, topic: NewTopic) -> str:
     return topic.name
 
 
-async def produce(admin: Admin, topic: str, *timestamps_ms: int, partition: int = 0) -> None:
+async def produce(
+    admin: AdminOperations, topic: str, *timestamps_ms: int, partition: int = 0
+) -> None:
     """A record in a batch of its own for each timestamp."""
     async with PlainProducer(admin.connection, batch_records_max=1) as producer:
         for timestamp_ms in timestamps_ms:
@@ -66,7 +68,7 @@ def code_of(outcomes: Outcomes[str, object], name: str) -> ErrorCode:
 
 
 def test_topics_are_created_listed_described_and_deleted(cluster: Cluster) -> None:
-    async def scenario(admin: Admin) -> None:
+    async def scenario(admin: AdminOperations) -> None:
         names = [cluster.new_name("made") for _ in range(3)]
         counted = NewTopic(names[0], 3, 1, configs={"retention.ms": "12345"})
         assigned = NewTopic(names[1], assignments={0: [cluster.broker_id], 1: [cluster.broker_id]})
@@ -87,7 +89,7 @@ def test_topics_are_created_listed_described_and_deleted(cluster: Cluster) -> No
         gone = await admin.delete_topics(names[:1])
         assert isinstance(gone[names[0]], UnknownTopicError)
 
-    async def wait_for(admin: Admin, name: str) -> None:
+    async def wait_for(admin: AdminOperations, name: str) -> None:
         async with asyncio.timeout(20):
             while isinstance((await admin.describe_topics([name]))[name], KafkaError):
                 await asyncio.sleep(0.01)
@@ -96,7 +98,7 @@ def test_topics_are_created_listed_described_and_deleted(cluster: Cluster) -> No
 
 
 def test_topics_that_cannot_be_created(cluster: Cluster) -> None:
-    async def scenario(admin: Admin) -> None:
+    async def scenario(admin: AdminOperations) -> None:
         existing = await create(admin, NewTopic(cluster.new_name()))
         good = cluster.new_name()
         too_many, misconfigured = cluster.new_name(), cluster.new_name()
@@ -121,7 +123,7 @@ def test_topics_that_cannot_be_created(cluster: Cluster) -> None:
 
 
 def test_partitions_are_added_and_never_removed(cluster: Cluster) -> None:
-    async def scenario(admin: Admin) -> None:
+    async def scenario(admin: AdminOperations) -> None:
         name = await create(admin, NewTopic(cluster.new_name(), 1, 1))
         require_all(await admin.create_partitions({name: 2}))
         require_all(
@@ -138,7 +140,7 @@ def test_partitions_are_added_and_never_removed(cluster: Cluster) -> None:
 
 
 def test_settings_are_described_and_changed(cluster: Cluster) -> None:
-    async def scenario(admin: Admin) -> None:
+    async def scenario(admin: AdminOperations) -> None:
         name = await create(
             admin, NewTopic(cluster.new_name(), configs={"cleanup.policy": "compact"})
         )
@@ -187,7 +189,7 @@ def test_settings_are_described_and_changed(cluster: Cluster) -> None:
 
 
 def test_settings_of_brokers_and_of_their_loggers(cluster: Cluster) -> None:
-    async def scenario(admin: Admin) -> None:
+    async def scenario(admin: AdminOperations) -> None:
         broker = ConfigResource(ResourceType.BROKER, str(cluster.broker_id))
         everyone = ConfigResource(ResourceType.BROKER, "")
         loggers = ConfigResource(ResourceType.BROKER_LOGGER, str(cluster.broker_id))
@@ -218,7 +220,7 @@ def test_settings_of_brokers_and_of_their_loggers(cluster: Cluster) -> None:
 
 
 def test_offsets_by_time(cluster: Cluster) -> None:
-    async def scenario(admin: Admin) -> None:
+    async def scenario(admin: AdminOperations) -> None:
         name = await create(admin, NewTopic(cluster.new_name(), 2, 1))
         first, second = TopicPartition(name, 0), TopicPartition(name, 1)
         base_ms = BASE_MS
@@ -242,7 +244,7 @@ def test_offsets_by_time(cluster: Cluster) -> None:
 
 
 def test_records_are_deleted(cluster: Cluster) -> None:
-    async def scenario(admin: Admin) -> None:
+    async def scenario(admin: AdminOperations) -> None:
         name = await create(admin, NewTopic(cluster.new_name(), 2, 1))
         first, second = TopicPartition(name, 0), TopicPartition(name, 1)
         await produce(admin, name, BASE_MS, BASE_MS, BASE_MS)
@@ -259,7 +261,7 @@ def test_records_are_deleted(cluster: Cluster) -> None:
 
 
 def test_the_cluster_and_its_versions(cluster: Cluster) -> None:
-    async def scenario(admin: Admin) -> None:
+    async def scenario(admin: AdminOperations) -> None:
         description = await admin.describe_cluster()
         assert [broker.broker_id for broker in description.brokers] == [cluster.broker_id]
         assert str(description.brokers[0].address) == cluster.bootstrap
@@ -272,7 +274,7 @@ def test_the_cluster_and_its_versions(cluster: Cluster) -> None:
 
 
 def test_log_directories_and_moving_between_them(cluster: Cluster) -> None:
-    async def scenario(admin: Admin) -> None:
+    async def scenario(admin: AdminOperations) -> None:
         name = await create(admin, NewTopic(cluster.new_name(), 1, 1))
         key = TopicPartition(name, 0)
         await produce(admin, name, BASE_MS, BASE_MS, BASE_MS)
@@ -308,7 +310,7 @@ def test_log_directories_and_moving_between_them(cluster: Cluster) -> None:
 def test_producers_where_the_broker_can_tell(cluster: Cluster) -> None:
     confluent = require_confluent_kafka()
 
-    async def scenario(admin: Admin) -> None:
+    async def scenario(admin: AdminOperations) -> None:
         name = await create(admin, NewTopic(cluster.new_name(), 1, 1))
         key = TopicPartition(name, 0)
         if ApiKey.DESCRIBE_PRODUCERS not in await admin.api_versions():

@@ -5,20 +5,20 @@ from collections.abc import Awaitable, Callable
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.client.admin import Admin, CommittedOffset, NewTopic, require_all
+from headwater.client.admin import AdminOperations, CommittedOffset, NewTopic, require_all
 from headwater.client.cluster_connection import ClusterConnection
 from headwater.client.errors import DeadlineError, UnknownGroupError
 from tests.support.clusters import Cluster
 from tests.support.group_members import group_member
 from tests.support.kafka import require_confluent_kafka
 
-Scenario = Callable[[Admin], Awaitable[None]]
+Scenario = Callable[[AdminOperations], Awaitable[None]]
 
 
 def run(cluster: Cluster, scenario: Scenario, timeout_s: float = 30.0) -> None:
     async def connected() -> None:
         async with ClusterConnection(cluster.bootstrap, timeout_s=timeout_s) as connection:
-            await scenario(Admin(connection))
+            await scenario(AdminOperations(connection))
 
     asyncio.run(connected())
 
@@ -26,7 +26,7 @@ def run(cluster: Cluster, scenario: Scenario, timeout_s: float = 30.0) -> None:
 def new_topic(cluster: Cluster) -> str:
     name = cluster.new_name()
 
-    async def create(admin: Admin) -> None:
+    async def create(admin: AdminOperations) -> None:
         require_all(await admin.create_topics([NewTopic(name, 2)]))
         async with asyncio.timeout(20):
             while isinstance((await admin.describe_topics([name]))[name], KafkaError):
@@ -40,7 +40,7 @@ def test_the_life_of_a_groups_offsets(cluster: Cluster) -> None:
     topic, group = new_topic(cluster), cluster.new_name("group")
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
 
-    async def scenario(admin: Admin) -> None:
+    async def scenario(admin: AdminOperations) -> None:
         assert require_all(await admin.list_group_offsets([group])) == {group: {}}
         unknown = await admin.describe_groups([group])
         assert isinstance(unknown[group], UnknownGroupError)
@@ -67,7 +67,7 @@ def test_the_life_of_a_groups_offsets(cluster: Cluster) -> None:
 def test_members_are_removed(cluster: Cluster) -> None:
     topic, group = new_topic(cluster), cluster.new_name("group")
 
-    async def scenario(admin: Admin) -> None:
+    async def scenario(admin: AdminOperations) -> None:
         described = require_all(await admin.describe_groups([group]))[group]
         [member] = described.members
         assert member.subscribed_topics == (topic,)
@@ -89,7 +89,7 @@ def test_offsets_in_an_open_transaction_are_awaited_if_they_shall_be_stable(
     topic, group = new_topic(cluster), cluster.new_name("group")
     key = TopicPartition(topic, 0)
 
-    async def commit_before(admin: Admin) -> None:
+    async def commit_before(admin: AdminOperations) -> None:
         require_all(await admin.alter_group_offsets(group, {key: CommittedOffset(3)}))
 
     producer = confluent.Producer(
@@ -105,7 +105,7 @@ def test_offsets_in_an_open_transaction_are_awaited_if_they_shall_be_stable(
         place = confluent.TopicPartition(topic, 0, 5)
         producer.send_offsets_to_transaction([place], consumer.consumer_group_metadata(), 30)
 
-    async def while_open(admin: Admin) -> None:
+    async def while_open(admin: AdminOperations) -> None:
         committed = require_all(await admin.list_group_offsets([group]))
         assert committed[group][key].offset == 3
         stable = await admin.list_group_offsets([group], require_stable=True)
@@ -113,7 +113,7 @@ def test_offsets_in_an_open_transaction_are_awaited_if_they_shall_be_stable(
         assert isinstance(error, DeadlineError)
         assert "A transaction on these offsets is not finished yet." in str(error)
 
-    async def when_committed(admin: Admin) -> None:
+    async def when_committed(admin: AdminOperations) -> None:
         committed = require_all(await admin.list_group_offsets([group], require_stable=True))
         assert committed[group][key].offset == 5
 

@@ -7,7 +7,7 @@ import pytest
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.admin import (
-    Admin,
+    AdminOperations,
     CommittedOffset,
     GroupDescription,
     GroupListing,
@@ -82,7 +82,9 @@ async def test_the_groups_of_all_brokers_are_listed() -> None:
 
         cluster.script(ApiKey.LIST_GROUPS, list_groups)
         async with connection_to(cluster) as connection:
-            groups = await Admin(connection).list_groups(states=["Stable"], kinds=["consumer"])
+            groups = await AdminOperations(connection).list_groups(
+                states=["Stable"], kinds=["consumer"]
+            )
         assert groups == [
             GroupListing("a", "", "Stable", ""),
             GroupListing("b", "consumer", "Stable", "consumer"),
@@ -175,7 +177,7 @@ async def describe(cluster: ScriptedCluster, *group_ids: str) -> Outcomes[str, G
     cluster.script(ApiKey.CONSUMER_GROUP_DESCRIBE, consumer_groups)
     cluster.script(ApiKey.DESCRIBE_GROUPS, classic_groups)
     async with connection_to(cluster) as connection:
-        return await Admin(connection).describe_groups(group_ids)
+        return await AdminOperations(connection).describe_groups(group_ids)
 
 
 @run_async
@@ -255,7 +257,9 @@ async def test_committed_offsets_are_listed_when_they_are_stable() -> None:
         cluster.script(ApiKey.OFFSET_FETCH, fetch)
         async with connection_to(cluster) as connection:
             offsets = require_all(
-                await Admin(connection).list_group_offsets(["g", "none"], require_stable=True)
+                await AdminOperations(connection).list_group_offsets(
+                    ["g", "none"], require_stable=True
+                )
             )
         assert offsets == {"g": {ORDERS[0]: CommittedOffset(5, 2, "x")}, "none": {}}
         first, second = cluster.requests(ApiKey.OFFSET_FETCH)
@@ -290,7 +294,7 @@ async def test_offsets_are_committed_for_a_group_without_members() -> None:
         cluster.script(ApiKey.OFFSET_COMMIT, commit)
         async with connection_to(cluster) as connection:
             wanted = {key: CommittedOffset(key.partition * 10) for key in ORDERS}
-            outcomes = await Admin(connection).alter_group_offsets("g", wanted)
+            outcomes = await AdminOperations(connection).alter_group_offsets("g", wanted)
         codes = [None if error is None else error.code for error in outcomes.values()]
         assert codes == [
             None,
@@ -333,7 +337,7 @@ async def test_offsets_are_deleted_unless_the_group_reads_them() -> None:
 
         cluster.script(ApiKey.OFFSET_DELETE, delete)
         async with connection_to(cluster) as connection:
-            admin = Admin(connection)
+            admin = AdminOperations(connection)
             outcomes = await admin.delete_group_offsets("g", ORDERS[:2])
             assert outcomes[ORDERS[0]] is None
             assert str(outcomes[ORDERS[1]]) == (
@@ -358,7 +362,7 @@ async def test_groups_are_deleted_one_by_one() -> None:
             ),
         )
         async with connection_to(cluster) as connection:
-            outcomes = await Admin(connection).delete_groups(["a", "b", "c"])
+            outcomes = await AdminOperations(connection).delete_groups(["a", "b", "c"])
         assert outcomes["a"] is None
         assert str(outcomes["b"]) == "Group 'b': The group still has members."
         assert str(outcomes["c"]) == "There is no group 'c'."
@@ -385,7 +389,7 @@ async def test_members_are_removed_by_either_of_their_ids() -> None:
 
         cluster.script(ApiKey.LEAVE_GROUP, leave)
         async with connection_to(cluster) as connection:
-            admin = Admin(connection)
+            admin = AdminOperations(connection)
             outcomes = await admin.remove_members(
                 "g", member_ids=["m"], group_instance_ids=["i", "gone"], reason="moved"
             )

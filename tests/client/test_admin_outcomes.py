@@ -6,7 +6,7 @@ import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.client.admin import Admin, NewTopic, OffsetTime, require_all
+from headwater.client.admin import AdminOperations, NewTopic, OffsetTime, require_all
 from headwater.client.cluster_connection import ClusterConnection
 from headwater.client.errors import DeadlineError, UnknownTopicError
 from headwater.client.retry import RetryPolicy
@@ -56,7 +56,9 @@ async def test_each_topic_has_its_own_outcome_and_only_what_may_pass_is_repeated
 
         cluster.script(ApiKey.CREATE_TOPICS, create)
         async with connection_to(cluster) as connection:
-            outcomes = await Admin(connection).create_topics([NewTopic("good"), NewTopic("bad")])
+            outcomes = await AdminOperations(connection).create_topics(
+                [NewTopic("good"), NewTopic("bad")]
+            )
         error = outcomes["bad"]
         assert isinstance(error, KafkaError)
         assert error.code is ErrorCode.TOPIC_ALREADY_EXISTS
@@ -88,7 +90,9 @@ async def test_what_never_passes_ends_as_a_deadline_for_those_it_concerns() -> N
             ),
         )
         async with connection_to(cluster, timeout_s=1.0) as connection:
-            outcomes = await Admin(connection).create_topics([NewTopic("good"), NewTopic("slow")])
+            outcomes = await AdminOperations(connection).create_topics(
+                [NewTopic("good"), NewTopic("slow")]
+            )
         assert not isinstance(outcomes["good"], KafkaError)
         assert isinstance(outcomes["slow"], DeadlineError)
         expected = "Creating topics did not succeed within 1 s: Too fast."
@@ -100,15 +104,15 @@ async def test_an_answer_that_leaves_something_out() -> None:
     async with ScriptedCluster() as cluster:
         cluster.script(ApiKey.CREATE_TOPICS, lambda call: CreateTopicsResponse())
         async with connection_to(cluster) as connection:
-            outcomes = await Admin(connection).create_topics([NewTopic("a")])
+            outcomes = await AdminOperations(connection).create_topics([NewTopic("a")])
         assert "left out" in str(outcomes["a"])
 
 
 @run_async
 async def test_nothing_asked_is_nothing_sent() -> None:
     async with ScriptedCluster() as cluster, connection_to(cluster) as connection:
-        assert await Admin(connection).create_topics([]) == {}
-        assert await Admin(connection).list_offsets({}) == {}
+        assert await AdminOperations(connection).create_topics([]) == {}
+        assert await AdminOperations(connection).list_offsets({}) == {}
         assert {call.api_key for call in cluster.calls} == {ApiKey.API_VERSIONS, ApiKey.METADATA}
 
 
@@ -149,7 +153,7 @@ async def test_partitions_are_asked_for_at_their_leaders_which_may_move() -> Non
         cluster.script(ApiKey.LIST_OFFSETS, answer)
         wanted = {TopicPartition("orders", number): OffsetTime.LATEST for number in range(4)}
         async with connection_to(cluster) as connection:
-            outcomes = require_all(await Admin(connection).list_offsets(dict(wanted)))
+            outcomes = require_all(await AdminOperations(connection).list_offsets(dict(wanted)))
         assert [found.offset for found in outcomes.values()] == [0, 10, 20, 30]
         asked = [
             (call.broker_id, len(call.request.topics[0].partitions))
@@ -168,7 +172,9 @@ async def test_what_does_not_exist_is_told_at_once_beside_what_does() -> None:
         present = TopicPartition("orders", 0)
         missing = [TopicPartition("orders", 1), TopicPartition("absent", 0)]
         async with connection_to(cluster) as connection:
-            outcomes = await Admin(connection).list_offsets(dict.fromkeys([present, *missing], -1))
+            outcomes = await AdminOperations(connection).list_offsets(
+                dict.fromkeys([present, *missing], -1)
+            )
         assert not isinstance(outcomes[present], KafkaError)
         assert all(isinstance(outcomes[key], UnknownTopicError) for key in missing)
         assert len(cluster.requests(ApiKey.LIST_OFFSETS)) == 1
@@ -183,11 +189,11 @@ async def test_a_partition_without_a_leader_is_waited_for() -> None:
         cluster.script(ApiKey.LIST_OFFSETS, listed)
         key = TopicPartition("orders", 0)
         async with connection_to(cluster, timeout_s=1.0) as connection:
-            outcomes = await Admin(connection).list_offsets({key: -1})
+            outcomes = await AdminOperations(connection).list_offsets({key: -1})
             assert "orders-0 has no leader." in str(outcomes[key])
             cluster.topics["orders"] = [0]
             assert not isinstance(
-                (await Admin(connection).list_offsets({key: -1}))[key], KafkaError
+                (await AdminOperations(connection).list_offsets({key: -1}))[key], KafkaError
             )
 
 
@@ -224,7 +230,9 @@ async def test_a_topic_with_many_partitions_comes_in_pages() -> None:
 
         cluster.script(ApiKey.DESCRIBE_TOPIC_PARTITIONS, describe)
         async with connection_to(cluster) as connection:
-            topic = require_all(await Admin(connection).describe_topics(["orders"]))["orders"]
+            topic = require_all(await AdminOperations(connection).describe_topics(["orders"]))[
+                "orders"
+            ]
         assert [partition.partition for partition in topic.partitions] == [0, 1, 2, 3, 4]
         assert topic.partitions[4].eligible_leaders == (7,)
         assert topic.partitions[0].eligible_leaders == ()
@@ -238,7 +246,7 @@ async def test_an_older_broker_describes_from_its_metadata() -> None:
         del cluster.versions[ApiKey.DESCRIBE_PRODUCERS]
         cluster.topics["orders"] = [0, 0]
         async with connection_to(cluster) as connection:
-            admin = Admin(connection)
+            admin = AdminOperations(connection)
             outcomes = await admin.describe_topics(["orders", "absent"])
             topic = outcomes["orders"]
             assert not isinstance(topic, KafkaError)

@@ -4,7 +4,7 @@ import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.client.admin import Admin, OpenTransaction, TransactionListing
+from headwater.client.admin import AdminOperations, OpenTransaction, TransactionListing
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.describe_producers import (
     DescribeProducersResponse,
@@ -62,7 +62,7 @@ async def test_the_transactions_of_all_coordinators_are_listed() -> None:
     async with ScriptedCluster(broker_count=2) as cluster:
         listing(cluster, {"b": 2, "a": 1})
         async with connection_to(cluster) as connection:
-            admin = Admin(connection)
+            admin = AdminOperations(connection)
             listed = await admin.list_transactions(
                 states=["Empty"], duration_ms_min=9, transactional_id_pattern="a.*"
             )
@@ -82,7 +82,7 @@ async def test_filters_that_a_broker_does_not_know_are_not_left_out_silently() -
         cluster.limit_version(ApiKey.LIST_TRANSACTIONS, 1)
         listing(cluster, {"a": 1})
         async with connection_to(cluster) as connection:
-            admin = Admin(connection)
+            admin = AdminOperations(connection)
             assert len(await admin.list_transactions(duration_ms_min=9)) == 1
             with pytest.raises(KafkaError, match="too old for these filters"):
                 await admin.list_transactions(transactional_id_pattern="a")
@@ -120,7 +120,7 @@ async def test_transactions_are_described() -> None:
     async with ScriptedCluster() as cluster:
         descriptions(cluster, {"open": [1, 0], "idle": [], "absent": 105, "secret": 53})
         async with connection_to(cluster) as connection:
-            described = await Admin(connection).describe_transactions(
+            described = await AdminOperations(connection).describe_transactions(
                 ["open", "idle", "absent", "secret"]
             )
         open_, idle = described["open"], described["idle"]
@@ -174,7 +174,7 @@ async def test_what_a_coordinator_does_not_own_hangs() -> None:
             return [(it.topic_partition, it.producer.transaction_start_offset) for it in found]
 
         async with connection_to(cluster) as connection:
-            admin = Admin(connection)
+            admin = AdminOperations(connection)
             hanging = await admin.find_hanging(ORDERS, now_ms=NOW_MS, timeout_ms_max=60_000)
             assert places_of(hanging) == [(ORDERS[3], 13), (ORDERS[4], 14)]
             assert cluster.requests(ApiKey.LIST_TRANSACTIONS)[0].producer_id_filters == [2, 3, 4]
@@ -201,7 +201,7 @@ async def test_a_transaction_is_aborted_by_its_leader() -> None:
 
         cluster.script(ApiKey.WRITE_TXN_MARKERS, write)
         async with connection_to(cluster) as connection:
-            admin = Admin(connection)
+            admin = AdminOperations(connection)
             await admin.abort_transaction(
                 ORDERS[1], producer_id=7, producer_epoch=3, coordinator_epoch=-1
             )

@@ -8,7 +8,7 @@ import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.client.admin import Admin, NewTopic, OffsetTime, require_all
+from headwater.client.admin import AdminOperations, NewTopic, OffsetTime, require_all
 from headwater.client.cluster_connection import ClusterConnection
 from headwater.client.errors import DeliveryError
 from headwater.client.fetch_requests import FetchLimits
@@ -37,7 +37,7 @@ def run(cluster: Cluster, scenario: Scenario) -> None:
 
 async def create(connection: ClusterConnection, topic: NewTopic) -> str:
     """Create a topic and wait until its leaders know that they are."""
-    admin = Admin(connection)
+    admin = AdminOperations(connection)
     require_all(await admin.create_topics([topic]))
     partitions = [TopicPartition(topic.name, number) for number in range(topic.partition_count)]
     async with asyncio.timeout(20):
@@ -60,7 +60,7 @@ async def read(
     """All records of a topic, by partition."""
     partitions = [TopicPartition(topic, number) for number in range(partition_count)]
     ends = require_all(
-        await Admin(connection).list_offsets(
+        await AdminOperations(connection).list_offsets(
             dict.fromkeys(partitions, OffsetTime.LATEST), isolation_level=isolation_level
         )
     )
@@ -223,7 +223,7 @@ def test_transactions_that_were_aborted_are_left_out(cluster: Cluster) -> None:
     confluent = require_confluent_kafka()
 
     async def scenario(connection: ClusterConnection) -> None:
-        served = await Admin(connection).api_versions()
+        served = await AdminOperations(connection).api_versions()
         if ApiKey.END_TXN not in served:
             # A broker without transactions offers no part of them that a client could begin with.
             assert not {ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.TXN_OFFSET_COMMIT} & served.keys()

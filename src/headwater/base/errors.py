@@ -187,6 +187,8 @@ class KafkaError(Exception):
     """
 
     code: ErrorCode = ErrorCode.UNKNOWN_SERVER_ERROR
+    #: What somebody who meets it can do, where that is known; tracebacks show it.
+    advice: str = ""
 
     @overload
     def __init__(self, code: ErrorCode, detail: str = "", /) -> None: ...
@@ -203,6 +205,8 @@ class KafkaError(Exception):
         # `args` keep what the caller passed, which is what makes the exception picklable: it may
         # cross from a child process to its parent.
         super().__init__(*((first, detail) if isinstance(first, ErrorCode) else (first,)))
+        if self.advice:
+            self.add_note(self.advice)
 
     def __str__(self) -> str:
         # A detail may quote what a peer sent. It goes into answers, whose older versions have room
@@ -214,3 +218,29 @@ class KafkaError(Exception):
     def retriable(self) -> bool:
         """Whether the same request may succeed if it is sent again."""
         return self.code.retriable
+
+
+class RetriableError(KafkaError):
+    """The same request may succeed if it is sent again. The client has tried that for a while."""
+
+
+# The client has a class for every code. These are here because the layers below it raise them too.
+
+
+class InvalidConfigError(KafkaError):
+    code = ErrorCode.INVALID_CONFIG
+
+
+class NetworkError(RetriableError):
+    code = ErrorCode.NETWORK_EXCEPTION
+    advice = "What was asked for may have been done nevertheless."
+
+
+class RequestTimedOutError(RetriableError):
+    code = ErrorCode.REQUEST_TIMED_OUT
+    advice = "What was asked for may have been done nevertheless, or may still be."
+
+
+class UnsupportedVersionError(KafkaError):
+    code = ErrorCode.UNSUPPORTED_VERSION
+    advice = "The broker is too old, or too new, for this."

@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 
 from headwater.base.checks import check
-from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.errors import InvalidConfigError
 
 SettingValue = bool | int | float | str | tuple[str, ...] | None
 
 
-class SettingError(KafkaError):
+class SettingError(InvalidConfigError):
     """A setting is unknown, or its value is not allowed; the message is for its author."""
-
-    code = ErrorCode.INVALID_CONFIG
 
 
 class SettingKind(IntEnum):

@@ -12,7 +12,7 @@ from headwater.base.errors import KafkaError
 from headwater.cli.durability_promise import durability_promise
 from headwater.cli.findings import Finding, good, note, problem
 from headwater.cli.machine_check import space_finding
-from headwater.client.admin import Admin, ConfigResource, LogDirectory, ResourceType
+from headwater.client.admin import AdminOperations, ConfigResource, LogDirectory, ResourceType
 from headwater.client.bootstrap import Address, parse_bootstrap
 from headwater.client.cluster_connection import ClusterConnection
 from headwater.client.cluster_metadata import BrokerNode, TopicInfo
@@ -68,7 +68,7 @@ async def _why_unreachable(address: Address) -> str | None:
     return None
 
 
-async def check_controller(admin: Admin) -> Finding:
+async def check_controller(admin: AdminOperations) -> Finding:
     cluster = await admin.describe_cluster()
     known = {broker.broker_id for broker in cluster.brokers}
     if cluster.controller_id in known:
@@ -107,7 +107,7 @@ def _some(names: list[str]) -> str:
 
 
 async def check_durability(
-    admin: Admin, brokers: Collection[int], topics: Collection[TopicInfo]
+    admin: AdminOperations, brokers: Collection[int], topics: Collection[TopicInfo]
 ) -> AsyncIterator[Finding]:
     """What acknowledgements are worth, by each broker's settings."""
     largest = max((len(p.replicas) for t in topics for p in t.partitions), default=1)

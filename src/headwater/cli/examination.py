@@ -19,7 +19,7 @@ from headwater.cli.machine_check import check_data_directory, check_limits
 from headwater.cli.metrics_check import Reading, check_metrics, no_metrics
 from headwater.cli.metrics_page import MetricsPage
 from headwater.cli.metrics_source import MetricsAddress, NoMetricsError, fetch_page, find_addresses
-from headwater.client.admin import Admin
+from headwater.client.admin import AdminOperations
 from headwater.client.cluster_connection import ClusterConnection
 
 
@@ -51,7 +51,7 @@ async def examine_cluster(
 async def _examine(
     connection: ClusterConnection, servers: str, metrics: Sequence[MetricsAddress]
 ) -> AsyncIterator[Finding]:
-    admin = Admin(connection)
+    admin = AdminOperations(connection)
     is_reachable = True
     async for finding in check_brokers(connection, servers):
         is_reachable &= finding.verdict is Verdict.GOOD

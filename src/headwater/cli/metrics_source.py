@@ -6,7 +6,7 @@ import http.client
 from typing import Final, NamedTuple
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.client.admin import Admin, ConfigResource, ResourceType
+from headwater.client.admin import AdminOperations, ConfigResource, ResourceType
 from headwater.client.cluster_connection import ClusterConnection
 
 SETTING: Final = "metrics.listen"
@@ -63,7 +63,9 @@ async def find_addresses(connection: ClusterConnection) -> dict[int, MetricsAddr
     resources = {
         broker_id: ConfigResource(ResourceType.BROKER, str(broker_id)) for broker_id in brokers
     }
-    outcomes = await Admin(connection).describe_configs(list(resources.values()), names=[SETTING])
+    outcomes = await AdminOperations(connection).describe_configs(
+        list(resources.values()), names=[SETTING]
+    )
     addresses: dict[int, MetricsAddress | None] = {}
     for broker_id, resource in resources.items():
         entries = outcomes[resource]

@@ -17,7 +17,7 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.cli.perf_pace import Pace
 from headwater.cli.perf_report import Latencies, PerfResult, progress_bar
-from headwater.client.admin import Admin, NewTopic, OffsetTime, require_all
+from headwater.client.admin import AdminOperations, NewTopic, OffsetTime, require_all
 from headwater.client.cluster_connection import ClusterConnection
 from headwater.client.plain_fetcher import PlainFetcher
 from headwater.client.plain_producer import Delivery, PlainProducer
@@ -48,7 +48,7 @@ async def prepare_topic(connection: ClusterConnection, topic: str, partition_cou
     """See to it that the topic exists."""
     try:
         require_all(
-            await Admin(connection).create_topics(
+            await AdminOperations(connection).create_topics(
                 [NewTopic(topic, partition_count=partition_count)]
             )
         )
@@ -217,9 +217,11 @@ def random_values(size: int, count: int) -> list[bytes]:
 async def _offsets(
     connection: ClusterConnection, topic: str, time: OffsetTime
 ) -> dict[TopicPartition, int]:
-    info = require_all(await Admin(connection).describe_topics([topic]))[topic]
+    info = require_all(await AdminOperations(connection).describe_topics([topic]))[topic]
     partitions: Sequence[TopicPartition] = [
         TopicPartition(topic, partition.partition) for partition in info.partitions
     ]
-    found = require_all(await Admin(connection).list_offsets(dict.fromkeys(partitions, time)))
+    found = require_all(
+        await AdminOperations(connection).list_offsets(dict.fromkeys(partitions, time))
+    )
     return {partition: listed.offset for partition, listed in found.items()}

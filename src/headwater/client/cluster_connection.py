@@ -72,7 +72,8 @@ async def connect_channel(address: Address, client_id: str, timeout_s: float) ->
 class ClusterConnection:
     """Use it with `async with`, which makes the first contact and closes all channels at the end.
 
-    `timeout_s` is the time for a whole operation, with all its attempts, unless a call gives it.
+    `timeout_s` is the time for a whole operation, with all its attempts, unless a call gives it;
+    `request_timeout_s` that for the answer to one request, the same if it is not given.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class ClusterConnection:
         *,
         client_id: str = CLIENT_ID,
         timeout_s: float = TIMEOUT_S,
+        request_timeout_s: float | None = None,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         policy: RetryPolicy | None = None,
         generator: random.Random | None = None,
@@ -89,6 +91,7 @@ class ClusterConnection:
         self.metadata = ClusterMetadata()
         self.client_id = client_id
         self.timeout_s = timeout_s
+        self.request_timeout_s = timeout_s if request_timeout_s is None else request_timeout_s
         self.policy = policy or RetryPolicy()
         self.generator = generator or random.Random()
         self._bootstrap = parse_bootstrap(bootstrap)
@@ -167,7 +170,7 @@ class ClusterConnection:
     ) -> Answer:
         """Send to a broker, any if None, and return its answer; one attempt."""
         channel = await self.channel(broker_id)
-        limit_s = self.timeout_s if timeout_s is None else timeout_s
+        limit_s = self.request_timeout_s if timeout_s is None else timeout_s
         answer = await channel.send(request, version=version, timeout_s=limit_s)
         if not isinstance(answer, answer_class):
             raise TypeError(f"{type(answer).__name__} answered {type(request).__name__}")

@@ -2,7 +2,8 @@
 
 An idempotent one numbers its batches and has some under way at once. When the connection is lost or
 an answer does not come, it sends all that are not acknowledged again, in their order, and relies on
-the broker to tell repetitions. One that is not idempotent has a single batch under way, and may
+the broker to tell repetitions. The broker remembers the last five of a producer, so while one is not
+acknowledged, no more than four are sent that follow it, though they may be acknowledged. One that is not idempotent has a single batch under way, and may
 leave it twice.
 """
 
@@ -41,6 +42,7 @@ _TRY_AGAIN = frozenset(
 
 @dataclass
 class Batch:
+    number: int
     values: list[bytes]
     data: bytes
 
@@ -63,6 +65,7 @@ class ProducingClient:
         self._producer_id = NO_PRODUCER_ID
         self._producer_epoch = -1
         self._record_count = 0
+        self._batch_count = 0
         self._under_way: list[Batch] = []
         self._random = link.random
         # Version 13 names topics by id, those before it by name.
@@ -74,7 +77,7 @@ class ProducingClient:
             await self._get_producer_id()
         depth = self._random.randint(1, UNDER_WAY_MAX) if self._is_idempotent else 1
         while batch_count or self._under_way:
-            while batch_count and len(self._under_way) < depth:
+            while batch_count and self._reach < depth:
                 self._under_way.append(self._next_batch())
                 batch_count -= 1
             try:
@@ -83,6 +86,11 @@ class ProducingClient:
                 await self._link.pause()
             if self._random.random() < 0.3:
                 await self._link.pause()
+
+    @property
+    def _reach(self) -> int:
+        """How many batches there are from the oldest one on that is not acknowledged."""
+        return self._batch_count - self._under_way[0].number if self._under_way else 0
 
     async def _get_producer_id(self) -> None:
         while True:
@@ -125,7 +133,9 @@ class ProducingClient:
             producer_epoch=self._producer_epoch,
             base_sequence=first if self._is_idempotent else NO_SEQUENCE,
         )
-        return Batch(values, data)
+        number = self._batch_count
+        self._batch_count += 1
+        return Batch(number, values, data)
 
     async def _send_all(self) -> None:
         batches = list(self._under_way)

@@ -1,4 +1,7 @@
-"""Administering a cluster: topics, configs, offsets, groups, transactions and brokers, in `Admin`.
+"""Administering a cluster: topics, configs, offsets, groups, transactions and brokers.
+
+`Admin` is for ordinary code, `AsyncAdmin` for asyncio; both are `AdminOperations`, which work on a
+connection that somebody else made.
 
 Operations on several things answer for each of them on its own, with a value or with the error that
 the cluster gave: `Outcomes`. `require_all` is for callers who want all or an exception.
@@ -12,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headwater.client.admin.admin import Admin
+    from headwater.client.admin.admin_operations import AdminOperations
+    from headwater.client.admin.async_admin import AsyncAdmin
     from headwater.client.admin.brokers import (
         BrokerOperations,
         ClusterDescription,
@@ -44,6 +49,8 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "Admin": "admin",
+    "AdminOperations": "admin_operations",
+    "AsyncAdmin": "async_admin",
     "BrokerOperations": "brokers",
     "ClusterDescription": "brokers",
     "CommittedOffset": "group_offsets",
@@ -80,6 +87,8 @@ _MODULES = {
 
 __all__ = [
     "Admin",
+    "AdminOperations",
+    "AsyncAdmin",
     "BrokerOperations",
     "ClusterDescription",
     "CommittedOffset",

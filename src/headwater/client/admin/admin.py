@@ -1,26 +1,103 @@
-"""`Admin`: everything that can be asked of or changed in a cluster as a whole.
+"""`Admin`: administers a cluster from ordinary code, in any thread.
 
-async with ClusterConnection("127.0.0.1:9092") as connection:
-    admin = Admin(connection)
-    require_all(await admin.create_topics([NewTopic("orders", partition_count=3)]))
+with Admin(bootstrap_servers="127.0.0.1:9092") as admin:
+    require_all(admin.create_topics([NewTopic("orders", partition_count=3)]))
+
+Each method is that of `AsyncAdmin`, run on a background thread while the caller waits; types,
+defaults and docs are taken over from there.
 """
 
-from headwater.client.admin.brokers import BrokerOperations
-from headwater.client.admin.configs import ConfigOperations
-from headwater.client.admin.group_offsets import GroupOffsetOperations
-from headwater.client.admin.groups import GroupOperations
-from headwater.client.admin.offsets import OffsetOperations
-from headwater.client.admin.topics import TopicOperations
-from headwater.client.admin.transactions import TransactionOperations
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from functools import wraps
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from headwater.client.admin.async_admin import AsyncAdmin
+from headwater.client.background_loop import BackgroundLoop
+from headwater.client.errors import ClientClosedError
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-class Admin(
-    TopicOperations,
-    ConfigOperations,
-    OffsetOperations,
-    BrokerOperations,
-    GroupOperations,
-    GroupOffsetOperations,
-    TransactionOperations,
-):
-    """The operations of all areas, on one `ClusterConnection`."""
+def _waiting(
+    method: Callable[Concatenate[AsyncAdmin, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate[Admin, P], R]:
+    """The method for callers that wait."""
+
+    @wraps(method)
+    def wait(self: Admin, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.run(method(self.core, *args, **kwargs))
+
+    return wait
+
+
+class Admin:
+    """Settings come as a mapping with Kafka's names, as keywords with underscores, or both."""
+
+    def __init__(self, config: Mapping[str, object] | None = None, **settings: object) -> None:
+        self.core = AsyncAdmin(config, **settings)  # type: ignore[arg-type]
+        self._background = BackgroundLoop("headwater-admin")
+        try:
+            self.run(self.core.start())
+        except BaseException:
+            self._background.close()
+            raise
+
+    def run(self, work: Coroutine[Any, Any, R]) -> R:
+        """Wait for something that the background thread does."""
+        if self._background.is_closed:
+            work.close()
+            raise ClientClosedError
+        return self._background.run(work)
+
+    def close(self) -> None:
+        """Close all connections and end the background thread."""
+        if not self._background.is_closed:
+            self._background.run(self.core.close())
+            self._background.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    create_topics = _waiting(AsyncAdmin.create_topics)
+    delete_topics = _waiting(AsyncAdmin.delete_topics)
+    create_partitions = _waiting(AsyncAdmin.create_partitions)
+    list_topics = _waiting(AsyncAdmin.list_topics)
+    describe_topics = _waiting(AsyncAdmin.describe_topics)
+
+    describe_configs = _waiting(AsyncAdmin.describe_configs)
+    alter_configs = _waiting(AsyncAdmin.alter_configs)
+
+    list_offsets = _waiting(AsyncAdmin.list_offsets)
+    delete_records = _waiting(AsyncAdmin.delete_records)
+
+    describe_cluster = _waiting(AsyncAdmin.describe_cluster)
+    api_versions = _waiting(AsyncAdmin.api_versions)
+    describe_log_dirs = _waiting(AsyncAdmin.describe_log_dirs)
+    alter_replica_log_dirs = _waiting(AsyncAdmin.alter_replica_log_dirs)
+
+    list_groups = _waiting(AsyncAdmin.list_groups)
+    describe_groups = _waiting(AsyncAdmin.describe_groups)
+    delete_groups = _waiting(AsyncAdmin.delete_groups)
+    remove_members = _waiting(AsyncAdmin.remove_members)
+
+    list_group_offsets = _waiting(AsyncAdmin.list_group_offsets)
+    alter_group_offsets = _waiting(AsyncAdmin.alter_group_offsets)
+    delete_group_offsets = _waiting(AsyncAdmin.delete_group_offsets)
+
+    describe_producers = _waiting(AsyncAdmin.describe_producers)
+    list_transactions = _waiting(AsyncAdmin.list_transactions)
+    describe_transactions = _waiting(AsyncAdmin.describe_transactions)
+    abort_transaction = _waiting(AsyncAdmin.abort_transaction)
+    find_hanging = _waiting(AsyncAdmin.find_hanging)

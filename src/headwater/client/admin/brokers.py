@@ -53,7 +53,7 @@ class LogDirectory(NamedTuple):
 
 
 class BrokerOperations(Operations):
-    """See `Admin`."""
+    """See `AdminOperations`."""
 
     async def describe_cluster(self) -> ClusterDescription:
         """The brokers that are up."""

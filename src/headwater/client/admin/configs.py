@@ -100,7 +100,7 @@ class ConfigChange(NamedTuple):
 
 
 class ConfigOperations(Operations):
-    """See `Admin`."""
+    """See `AdminOperations`."""
 
     async def describe_configs(
         self,

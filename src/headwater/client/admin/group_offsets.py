@@ -52,7 +52,7 @@ class CommittedOffset(NamedTuple):
 
 
 class GroupOffsetOperations(Operations):
-    """See `Admin`."""
+    """See `AdminOperations`."""
 
     async def list_group_offsets(
         self,

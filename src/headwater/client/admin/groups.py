@@ -50,7 +50,7 @@ class GroupListing(NamedTuple):
 
 
 class GroupOperations(Operations):
-    """See `Admin`."""
+    """See `AdminOperations`."""
 
     async def list_groups(
         self, *, states: Collection[str] = (), kinds: Collection[str] = ()

@@ -48,7 +48,7 @@ class ListedOffset(NamedTuple):
 
 
 class OffsetOperations(Operations):
-    """See `Admin`."""
+    """See `AdminOperations`."""
 
     async def list_offsets(
         self,

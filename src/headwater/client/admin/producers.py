@@ -33,7 +33,7 @@ class ProducerDescription(NamedTuple):
 
 
 class ProducerOperations(Operations):
-    """See `Admin`."""
+    """See `AdminOperations`."""
 
     async def describe_producers(
         self, partitions: Collection[TopicPartition], *, broker_id: int | None = None

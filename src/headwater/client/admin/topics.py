@@ -61,7 +61,7 @@ class CreatedTopic(NamedTuple):
 
 
 class TopicOperations(Operations):
-    """See `Admin`."""
+    """See `AdminOperations`."""
 
     async def create_topics(
         self, topics: Collection[NewTopic], *, validate_only: bool = False

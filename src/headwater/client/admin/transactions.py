@@ -70,7 +70,7 @@ class OpenTransaction(NamedTuple):
 
 
 class TransactionOperations(ProducerOperations):
-    """See `Admin`."""
+    """See `AdminOperations`."""
 
     async def list_transactions(
         self,

@@ -12,7 +12,7 @@ where its length says is refused. So an overlong field is found at the latest at
 running off the end of `data` is an IndexError, and no length is used to allocate anything.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from headwater.wire.records.batch_header import RECORD_SIZE_MIN, BatchHeader
 from headwater.wire.records.errors import CorruptRecordError, InvalidRecordError
@@ -66,13 +66,13 @@ def encode_section(records: Iterable[Record], base_offset: int, base_timestamp: 
         body = join(
             (
                 b"\0",
-                small[delta] if 0 <= delta < SMALL_LIMIT else encode_varlong(_wrapped(delta)),
+                small[delta] if 0 <= delta < SMALL_LIMIT else encode_varlong(wrapped_long(delta)),
                 small[offset_delta] if offset_delta < SMALL_LIMIT else encode_varint(offset_delta),
                 key_length,
                 key,
                 value_length,
                 value,
-                _encode_headers(headers) if headers else b"\0",
+                encode_headers(headers) if headers else b"\0",
             )
         )
         size = len(body)
@@ -81,7 +81,8 @@ def encode_section(records: Iterable[Record], base_offset: int, base_timestamp: 
     return join(parts)
 
 
-def _encode_headers(headers: tuple[Header, ...]) -> bytes:
+def encode_headers(headers: Sequence[Header]) -> bytes:
+    """The count of a record's headers, and the headers."""
     small = SMALL_VARINTS
     parts = [encode_varint(len(headers))]
     for key, value in headers:
@@ -168,7 +169,7 @@ def _read_into(
         if not append_time:
             timestamp = base_timestamp + (raw >> 1 ^ -(raw & 1))
             if timestamp > _LONG_MAX or timestamp < _LONG_MIN:
-                timestamp = _wrapped(timestamp)
+                timestamp = wrapped_long(timestamp)
         # The offset's delta.
         raw = data[position]
         if raw < 0x80:
@@ -218,7 +219,7 @@ def _read_into(
             raise _negative_length("value", raw)
         headers: tuple[Header, ...] = ()
         if data[position]:
-            headers, position = _read_headers(data, position, end)
+            headers, position = read_headers(data, position, end)
         else:
             position += 1
         if position != end:
@@ -230,7 +231,8 @@ def _read_into(
     return position
 
 
-def _read_headers(data: bytes, position: int, end: int) -> tuple[tuple[Header, ...], int]:
+def read_headers(data: bytes, position: int, end: int) -> tuple[tuple[Header, ...], int]:
+    """The headers of the record that ends at `end`, from their count on, and where they end."""
     raw = data[position]
     if raw < 0x80:
         position += 1
@@ -273,6 +275,6 @@ def _negative_length(what: str, raw: int) -> InvalidRecordError:
     return InvalidRecordError(f"A {what} has the length {unzigzag(raw)}.")
 
 
-def _wrapped(value: int) -> int:
+def wrapped_long(value: int) -> int:
     """`value` as a 64-bit number that overflowed, which is what Java's arithmetic does."""
     return ((value - _LONG_MIN) & _LONG_MASK) + _LONG_MIN
