@@ -40,6 +40,9 @@ from headwater.wire.messages.txn_offset_commit import (
 from headwater.wire.records import Record, encode_batch
 
 ACKS_ALL = -1
+#: Since then the error TRANSACTION_ABORTABLE exists; before, INVALID_TXN_STATE says the same.
+_PRODUCE_ABORTABLE_SINCE = 11
+_COMMIT_ABORTABLE_SINCE = 4
 
 
 class TransactionRequests:
@@ -102,7 +105,8 @@ class TransactionRequests:
         answer = await self._link.insist(
             request, ProduceResponse, _produced_errors, version=self._produce_version
         )
-        return _codes(_produced_errors(answer))[0]
+        codes = _codes(_produced_errors(answer))
+        return _newest(codes, self._produce_version >= _PRODUCE_ABORTABLE_SINCE)[0]
 
     async def add_offsets(self, producer: ProducerIdentity, group_id: str) -> ErrorCode:
         request = AddOffsetsToTxnRequest(
@@ -144,7 +148,8 @@ class TransactionRequests:
         answer = await self._link.insist(
             request, TxnOffsetCommitResponse, _committed_errors, version=self._commit_version
         )
-        return _codes(_committed_errors(answer))
+        codes = _codes(_committed_errors(answer))
+        return _newest(codes, self._commit_version >= _COMMIT_ABORTABLE_SINCE)
 
     async def end(self, producer: ProducerIdentity, *, is_commit: bool) -> EndTxnResponse:
         request = EndTxnRequest(
@@ -163,6 +168,14 @@ class TransactionRequests:
 
 def _codes(errors: Sequence[int]) -> list[ErrorCode]:
     return [ErrorCode.from_wire(code) for code in errors]
+
+
+def _newest(codes: list[ErrorCode], knows_abortable: bool) -> list[ErrorCode]:
+    """Errors as the newest versions name them."""
+    if knows_abortable:
+        return codes
+    old, new = ErrorCode.INVALID_TXN_STATE, ErrorCode.TRANSACTION_ABORTABLE
+    return [new if code is old else code for code in codes]
 
 
 def _added_errors(answer: AddPartitionsToTxnResponse) -> list[int]:
