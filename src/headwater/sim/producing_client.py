@@ -2,9 +2,9 @@
 
 An idempotent one numbers its batches and has some under way at once. When the connection is lost or
 an answer does not come, it sends all that are not acknowledged again, in their order, and relies on
-the broker to tell repetitions. The broker remembers the last five of a producer, so while one is not
-acknowledged, no more than four are sent that follow it, though they may be acknowledged. One that is not idempotent has a single batch under way, and may
-leave it twice.
+the broker to tell repetitions. That remembers the last five of a producer, so while a batch is not
+acknowledged, no more than four are sent that follow it, though those may be acknowledged. One that
+is not idempotent has a single batch under way, and may leave it twice.
 """
 
 from __future__ import annotations
