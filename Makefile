@@ -9,10 +9,10 @@ STAMP := $(VENV)/.installed
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run test test-full soak bench bench-log lint format docs clean
+.PHONY: help venv run test test-full soak bench bench-client bench-log lint format docs clean
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
@@ -38,6 +38,9 @@ soak: $(STAMP)  ## Random campaigns against the log, as long as wanted: make soa
 bench: $(STAMP)  ## Measure the broker against Apache Kafka: make bench ARGS=--quick takes 5 minutes
 	$(BIN)/python -m bench.broker $(ARGS)
 
+bench-client: $(STAMP)  ## Measure the client against other Python clients: ARGS=--quick for a short run
+	$(BIN)/python -m bench.client $(ARGS)
+
 bench-log: $(STAMP)  ## Measure the partition log against bare system calls
 	$(BIN)/python -m bench.log $(ARGS)
 
@@ -52,6 +55,8 @@ format: $(STAMP)  ## Let ruff put the code into its format
 
 docs: $(STAMP)  ## Write the reference pages that come from tables in the source
 	$(BIN)/python -m headwater.cli.reference > docs/settings.md
+	$(BIN)/python -m headwater.cli.client_reference settings > docs/client-settings.md
+	$(BIN)/python -m headwater.cli.client_reference errors > docs/client-errors.md
 	$(BIN)/python -m tools.file_map
 
 clean:  ## Remove the virtual environment, caches and build output

@@ -62,9 +62,18 @@ def _file_system(path: str) -> str:
 
 def resident_bytes() -> int:
     """This process's memory in use."""
+    return _status_bytes("VmRSS")
+
+
+def resident_bytes_max() -> int:
+    """The most memory that this process has had in use, without what its parent had."""
+    return _status_bytes("VmHWM")
+
+
+def _status_bytes(wanted: str) -> int:
     for line in Path("/proc/self/status").read_text().splitlines():
         name, _, value = line.partition(":")
-        if name == "VmRSS":
+        if name == wanted:
             return int(value.split()[0]) * 1024
     raise RuntimeError("The kernel does not tell how much memory this process uses.")
 

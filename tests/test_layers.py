@@ -25,8 +25,10 @@ _MAY_IMPORT: dict[str, frozenset[str]] = {
     "cli": frozenset({*_SERVER, *_FRONT}),
     "testing": frozenset({*_SERVER, *_FRONT}),
     "sim": frozenset({*_SERVER, *_FRONT, "testing"}),
-    # The files beside the layers: the package itself holds the version, `-m` starts the command.
-    "__init__": frozenset(),
+    # The files beside the layers: the package itself holds the version and the client's names,
+    # `errors` the client's errors, and `-m` starts the command.
+    "__init__": frozenset({"base", "client"}),
+    "errors": frozenset({"base", "client"}),
     "__main__": frozenset({"cli"}),
 }
 

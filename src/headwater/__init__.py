@@ -4,24 +4,51 @@ The names of the client are here, for `from headwater import Producer, Consumer,
 loaded when it is first asked for, so that the broker and the command load none of them.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+# The name that type checkers take for true; `typing` itself takes longer to load than all of this.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from headwater.base.errors import KafkaError
+    from headwater.base.errors import ErrorCode, KafkaError
     from headwater.base.ids import TopicPartition
     from headwater.client.admin import Admin, AsyncAdmin, NewTopic
+    from headwater.client.assignors.assignor import (
+        MemberAssignment,
+        MemberSubscription,
+        PlainAssignor,
+        RebalanceProtocol,
+    )
     from headwater.client.consumer.async_consumer import AsyncConsumer
     from headwater.client.consumer.consumer import Consumer
     from headwater.client.consumer.consumer_record import ConsumerRecord
-    from headwater.client.consumer.listeners import RebalanceListener
+    from headwater.client.consumer.consumer_threads import ConsumerThreads
+    from headwater.client.consumer.deserializers import (
+        IntegerDeserializer,
+        JsonDeserializer,
+        StringDeserializer,
+    )
+    from headwater.client.consumer.failure_policy import FailurePolicy
+    from headwater.client.consumer.listeners import ConsumerInterceptor, RebalanceListener
     from headwater.client.consumer.membership import GroupIdentity
     from headwater.client.consumer.offset_and_metadata import OffsetAndMetadata
+    from headwater.client.consumer.worker_pool import WorkerPool
     from headwater.client.producer.async_producer import AsyncProducer
+    from headwater.client.producer.delivery_future import DeliveryFuture
+    from headwater.client.producer.interceptors import ProducerInterceptor
+    from headwater.client.producer.partitioners import (
+        PartitionQuestion,
+        RandomPartitioner,
+        RoundRobinPartitioner,
+    )
     from headwater.client.producer.producer import Producer
+    from headwater.client.producer.producer_record import ProducerRecord
     from headwater.client.producer.record_metadata import RecordMetadata
+    from headwater.client.producer.serializers import (
+        IntegerSerializer,
+        JsonSerializer,
+        StringSerializer,
+    )
+    from headwater.client.spool.refused_log import RefusedRecord, read_refused
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 _MODULES = {
     "Admin": "client.admin",
@@ -29,15 +56,38 @@ _MODULES = {
     "AsyncConsumer": "client.consumer.async_consumer",
     "AsyncProducer": "client.producer.async_producer",
     "Consumer": "client.consumer.consumer",
+    "ConsumerInterceptor": "client.consumer.listeners",
     "ConsumerRecord": "client.consumer.consumer_record",
+    "ConsumerThreads": "client.consumer.consumer_threads",
+    "DeliveryFuture": "client.producer.delivery_future",
+    "ErrorCode": "base.errors",
+    "FailurePolicy": "client.consumer.failure_policy",
     "GroupIdentity": "client.consumer.membership",
+    "IntegerDeserializer": "client.consumer.deserializers",
+    "IntegerSerializer": "client.producer.serializers",
+    "JsonDeserializer": "client.consumer.deserializers",
+    "JsonSerializer": "client.producer.serializers",
     "KafkaError": "base.errors",
+    "MemberAssignment": "client.assignors.assignor",
+    "MemberSubscription": "client.assignors.assignor",
     "NewTopic": "client.admin",
     "OffsetAndMetadata": "client.consumer.offset_and_metadata",
+    "PartitionQuestion": "client.producer.partitioners",
+    "PlainAssignor": "client.assignors.assignor",
     "Producer": "client.producer.producer",
+    "ProducerInterceptor": "client.producer.interceptors",
+    "ProducerRecord": "client.producer.producer_record",
+    "RandomPartitioner": "client.producer.partitioners",
     "RebalanceListener": "client.consumer.listeners",
+    "RebalanceProtocol": "client.assignors.assignor",
     "RecordMetadata": "client.producer.record_metadata",
+    "RefusedRecord": "client.spool.refused_log",
+    "RoundRobinPartitioner": "client.producer.partitioners",
+    "StringDeserializer": "client.consumer.deserializers",
+    "StringSerializer": "client.producer.serializers",
     "TopicPartition": "base.ids",
+    "WorkerPool": "client.consumer.worker_pool",
+    "read_refused": "client.spool.refused_log",
 }
 
 __all__ = [
@@ -46,26 +96,54 @@ __all__ = [
     "AsyncConsumer",
     "AsyncProducer",
     "Consumer",
+    "ConsumerInterceptor",
     "ConsumerRecord",
+    "ConsumerThreads",
+    "DeliveryFuture",
+    "ErrorCode",
+    "FailurePolicy",
     "GroupIdentity",
+    "IntegerDeserializer",
+    "IntegerSerializer",
+    "JsonDeserializer",
+    "JsonSerializer",
     "KafkaError",
+    "MemberAssignment",
+    "MemberSubscription",
     "NewTopic",
     "OffsetAndMetadata",
+    "PartitionQuestion",
+    "PlainAssignor",
     "Producer",
+    "ProducerInterceptor",
+    "ProducerRecord",
+    "RandomPartitioner",
     "RebalanceListener",
+    "RebalanceProtocol",
     "RecordMetadata",
+    "RefusedRecord",
+    "RoundRobinPartitioner",
+    "StringDeserializer",
+    "StringSerializer",
     "TopicPartition",
+    "WorkerPool",
     "__version__",
+    "read_refused",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    module = _MODULES.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
-    return value
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+# Not for type checkers, which would take any name for one that exists.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        from importlib import import_module
+
+        module = _MODULES.get(name)
+        if module is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
+        return value

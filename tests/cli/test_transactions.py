@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from headwater.client.admin import (
-    Admin,
+    AdminOperations,
     ConfigChange,
     ConfigOperation,
     ConfigResource,
@@ -202,7 +202,7 @@ def test_a_transaction_that_hangs_is_found_and_ended(
 async def leave_hanging(cluster: Cluster, topic: str) -> None:
     """Begin a transaction that no coordinator knows of, which a careful broker would not let."""
     async with ClusterConnection(cluster.bootstrap) as connection:
-        admin = Admin(connection)
+        admin = AdminOperations(connection)
         require_all(await admin.create_topics([NewTopic(topic, 1)]))
         brokers = ConfigResource(ResourceType.BROKER, "")
         careless = ConfigChange("transaction.partition.verification.enable", "false")

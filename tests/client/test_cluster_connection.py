@@ -176,6 +176,24 @@ async def test_a_broker_that_does_not_answer() -> None:
 
 
 @run_async
+async def test_an_answer_that_does_not_come_is_asked_for_again_within_the_deadline() -> None:
+    async with ScriptedCluster() as cluster:
+        asked = 0
+
+        def only_the_second_time(call: Call) -> DescribeClusterResponse | None:
+            nonlocal asked
+            asked += 1
+            return None if asked == 1 else DescribeClusterResponse(cluster_id="found")
+
+        cluster.script(ApiKey.DESCRIBE_CLUSTER, only_the_second_time)
+        async with ClusterConnection(
+            cluster.bootstrap, timeout_s=10.0, request_timeout_s=0.05
+        ) as connection:
+            assert await connection.retrying(lambda: describe(connection), "Asking") == "found"
+        assert asked == 2
+
+
+@run_async
 async def test_a_topic_is_looked_up_once() -> None:
     async with ScriptedCluster() as cluster, connection_to(cluster.bootstrap) as connection:
         cluster.topics["orders"] = [0, 0]

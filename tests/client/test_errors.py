@@ -1,7 +1,8 @@
 import pytest
 
 from headwater.base.errors import ErrorCode
-from headwater.client.errors import RefusedError, UnknownTopicError, refusal, topic_refusal
+from headwater.client.errors import UnknownTopicError, refusal, topic_refusal
+from headwater.client.kafka_errors import TopicAuthorizationFailedError
 
 
 @pytest.mark.parametrize(
@@ -25,7 +26,7 @@ def test_an_unknown_topic_is_always_told_in_the_same_way() -> None:
     error = topic_refusal(3, "This server does not host this topic-partition.", "orders")
     assert isinstance(error, UnknownTopicError)
     assert str(error) == "There is no topic 'orders'."
-    assert isinstance(topic_refusal(29, None, "orders"), RefusedError)
+    assert type(topic_refusal(29, None, "orders")) is TopicAuthorizationFailedError
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import pytest
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
 from headwater.client.cluster_connection import ClusterConnection
-from headwater.client.errors import DeadlineError, DeliveryError, RefusedError, UnknownTopicError
+from headwater.client.errors import DeadlineError, DeliveryError, UnknownTopicError
+from headwater.client.kafka_errors import MessageTooLargeError
 from headwater.client.partitioner import partition_for_key
 from headwater.client.plain_producer import RECORD_SIZE_MAX_BYTES, Delivery, PlainProducer
 from headwater.client.retry import RetryPolicy
@@ -288,7 +289,7 @@ async def test_a_value_that_no_broker_takes_is_refused_at_once() -> None:
     async with ScriptedCluster() as cluster, connection_to(cluster) as connection:
         cluster.topics["orders"] = [0]
         producer = PlainProducer(connection)
-        with pytest.raises(RefusedError, match="more than any broker accepts"):
+        with pytest.raises(MessageTooLargeError, match="more than any broker accepts"):
             await producer.send("orders", bytes(RECORD_SIZE_MAX_BYTES + 1))
 
 

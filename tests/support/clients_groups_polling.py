@@ -97,8 +97,9 @@ class PolledMember:
         self.events = member.events
         try:
             while not self._is_closing.is_set():
-                self.records += member.poll()
+                records = member.poll()
                 self.owned = member.assignment()
+                self.records += records
                 while not self._calls.empty():
                     self._answer(member)
         except BaseException as error:

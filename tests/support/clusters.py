@@ -5,12 +5,16 @@ speaks to the original and not just to itself.
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+# A broker imports these in a thread. Pytest parses what it imports, and Python 3.11 fails now and
+# then when two threads parse at once, so here they are imported before there is any thread.
+import headwater.coordinator.group.group_shard
+import headwater.coordinator.txn.transaction_shard  # noqa: F401
 from headwater.testing.apache_kafka import run_tool
 from headwater.testing.running_broker import RunningBroker
 from tests.support.kafka import require_apache_kafka, small_node
@@ -39,14 +43,16 @@ class Cluster(NamedTuple):
         return run_tool(name, command, input=input, kafka=require_apache_kafka()).stdout
 
 
-def running_cluster(kind: str, directory: Path) -> Iterator[Cluster]:
-    """A cluster of that kind, for a fixture."""
+def running_cluster(
+    kind: str, directory: Path, settings: Mapping[str, str] | None = None
+) -> Iterator[Cluster]:
+    """A cluster of that kind, for a fixture, with settings that both know."""
+    given = dict(settings or {})
     if kind == HEADWATER:
         log_dirs = ",".join(str(directory / name) for name in ("first", "second"))
-        with RunningBroker(
-            directory, settings={"log.dirs": log_dirs, "log.initial.task.delay.ms": "100"}
-        ) as broker:
+        own = {"log.dirs": log_dirs, "log.initial.task.delay.ms": "100"}
+        with RunningBroker(directory, settings=own | given) as broker:
             yield Cluster(kind, broker.bootstrap, 0)
         return
-    with small_node(directory, log_dir_count=2) as node:
+    with small_node(directory, given, log_dir_count=2) as node:
         yield Cluster(kind, node.bootstrap, 1)

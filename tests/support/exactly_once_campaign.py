@@ -17,7 +17,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 from headwater.base.ids import TopicPartition
 from headwater.sim.broker_link import BrokerLink
@@ -43,15 +43,28 @@ READERS = "readers"
 _MEMBERS_MAX = 6
 
 
+class Member(Protocol):
+    group_id: str
+    instance_id: str | None
+
+    async def leave(self) -> None: ...
+
+
+class Copier(Protocol):
+    transactional_id: str
+    #: Set when another one has started with the same id: this one is to end.
+    has_successor: bool
+
+
 @dataclass
 class Running:
     """A member of a group that runs as a process of its own."""
 
     process: SimulatedProcess
     task: asyncio.Task[Any]
-    member: GroupMember
+    member: Member
     #: None for a member of the plain group.
-    copier: TransactionalCopier | None
+    copier: Copier | None
 
 
 class ExactlyOnceCampaign(BrokerCampaign):
@@ -89,12 +102,8 @@ class ExactlyOnceCampaign(BrokerCampaign):
             )
             self.partitions = await self._while_crashing(creation)
         for number in range(self._partition_count):
-            process, link = world.start_client("producer")
             # One for each partition, so that a record that is lost and comes again finds its place.
-            producer = ProducingClient(
-                link, world.history, TopicPartition(SOURCE, number), is_idempotent=True
-            )
-            self._start_task(process.run, producer.run(random.randint(4, 16)), self._working)
+            self._start_producer(TopicPartition(SOURCE, number), random.randint(4, 16))
         for number in range(random.randint(1, 3)):
             self._start_copier(f"copier-{number}")
         for _ in range(random.randint(1, 2)):
@@ -103,6 +112,11 @@ class ExactlyOnceCampaign(BrokerCampaign):
         watcher = CommittedReader(link, world.history)
         watcher.positions = dict.fromkeys(self._numbered(TARGET), 0)
         self._start_task(process.run, self._watch(watcher), self._endless)
+
+    def _start_producer(self, partition: TopicPartition, count: int) -> None:
+        process, link = self.world.start_client("producer")
+        producer = ProducingClient(link, self.world.history, partition, is_idempotent=True)
+        self._start_task(process.run, producer.run(count), self._working)
 
     def _numbered(self, topic: str) -> list[TopicPartition]:
         return [TopicPartition(topic, number) for number in range(self._partition_count)]
@@ -194,6 +208,8 @@ class ExactlyOnceCampaign(BrokerCampaign):
         except TimeoutError as error:
             raise PropertyViolated("in the end no transaction is open") from error
         world.history.check_nothing_lost(source)
+        world.history.check_stored_once(source)
+        world.history.check_order(source)
         self.transactions.check_all(visible)
         target_of = dict(zip(self._numbered(SOURCE), self._numbered(TARGET), strict=True))
         check_copied_once(source, visible, target_of)

@@ -227,8 +227,23 @@ class RetriableError(KafkaError):
 # The client has a class for every code. These are here because the layers below it raise them too.
 
 
+class CorruptMessageError(RetriableError):
+    code = ErrorCode.CORRUPT_MESSAGE
+    advice = "If it lasts, a disk holds damaged data there; seek past the offset to go on."
+
+
 class InvalidConfigError(KafkaError):
     code = ErrorCode.INVALID_CONFIG
+
+
+class InvalidRecordError(KafkaError):
+    code = ErrorCode.INVALID_RECORD
+    advice = "A compacted topic takes no record without a key; timestamps may be bounded too."
+
+
+class InvalidTopicError(KafkaError):
+    code = ErrorCode.INVALID_TOPIC_EXCEPTION
+    advice = "A name has 1 to 249 letters, digits, dots, underscores and dashes."
 
 
 class NetworkError(RetriableError):
@@ -239,6 +254,11 @@ class NetworkError(RetriableError):
 class RequestTimedOutError(RetriableError):
     code = ErrorCode.REQUEST_TIMED_OUT
     advice = "What was asked for may have been done nevertheless, or may still be."
+
+
+class UnsupportedCompressionTypeError(KafkaError):
+    code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    advice = "Use another compression.type."
 
 
 class UnsupportedVersionError(KafkaError):

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.errors import InvalidTopicError
 
 TOPIC_NAME_LENGTH_MAX: Final = 249
 PARTITION_MAX: Final = 2**31 - 1
@@ -43,10 +43,10 @@ class TopicPartition(NamedTuple):
 
 
 def validate_topic_name(name: str) -> None:
-    """Raise `KafkaError` INVALID_TOPIC_EXCEPTION unless `name` may be the name of a topic."""
+    """Raise `InvalidTopicError` unless `name` may be the name of a topic."""
     fault = _topic_name_fault(name)
     if fault is not None:
-        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
+        raise InvalidTopicError(fault)
 
 
 def _topic_name_fault(name: str) -> str | None:

@@ -109,11 +109,12 @@ class SettingTable:
         )
 
 
-def render_markdown(table: SettingTable) -> str:
+def render_markdown(table: SettingTable, *, with_scope: bool = True) -> str:
     """The table as documentation: one line a setting, sorted by name."""
+    scope = "Changes while running | " if with_scope else ""
     lines = [
-        "| Name | Type | Default | Allowed | Changes while running | Meaning |",
-        "| --- | --- | --- | --- | --- | --- |",
+        f"| Name | Type | Default | Allowed | {scope}Meaning |",
+        f"| --- | --- | --- | --- | {'--- | ' if with_scope else ''}--- |",
     ]
     for row in sorted(table, key=lambda row: row.name):
         default = row.render(row.default)
@@ -122,7 +123,7 @@ def render_markdown(table: SettingTable) -> str:
             row.kind.name.lower(),
             "none" if default is None else f"`{default}`" if default else "empty",
             row.allowed(),
-            row.dynamic.value,
+            *([row.dynamic.value] if with_scope else []),
             row.doc,
         )
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")

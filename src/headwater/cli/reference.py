@@ -3,6 +3,7 @@
 `make docs` writes the page; a test fails when it is out of date.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from headwater.base.settings import SettingTable, render_markdown
@@ -56,6 +57,15 @@ def settings_page() -> str:
     return "\n".join((HEADING, *(f"## {title}\n\n{text}" for title, text in sections)))
 
 
+def without_effect_table(reasons: Mapping[str, str]) -> str:
+    """Settings that change nothing, and why."""
+    lines = ["| Name | Why |", "| --- | --- |"]
+    for name, reason in sorted(reasons.items()):
+        shown, _, suffix = name.partition(" ")
+        lines.append(f"| `{shown}`{f' {suffix}' if suffix else ''} | {reason} |")
+    return "\n".join(lines) + "\n"
+
+
 def _without_effect() -> str:
     reasons = {row.name: row.without_effect for row in BROKER_SETTINGS if row.without_effect}
     reasons |= {
@@ -63,11 +73,7 @@ def _without_effect() -> str:
         for row in TOPIC_SETTINGS
         if row.without_effect and row.name not in reasons
     }
-    lines = ["| Name | Why |", "| --- | --- |"]
-    for name, reason in sorted(reasons.items()):
-        shown, _, suffix = name.partition(" ")
-        lines.append(f"| `{shown}`{f' {suffix}' if suffix else ''} | {reason} |")
-    return "\n".join(lines) + "\n"
+    return without_effect_table(reasons)
 
 
 if __name__ == "__main__":

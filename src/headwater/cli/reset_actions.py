@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.cli.group_actions import chosen_ids, report_failures
 from headwater.cli.group_argument import GroupChoice
@@ -28,7 +28,8 @@ from headwater.client.admin import (
     require_all,
 )
 from headwater.client.cluster_connection import ClusterConnection
-from headwater.client.errors import RefusedError, UnknownGroupError
+from headwater.client.errors import UnknownGroupError
+from headwater.client.kafka_errors import InvalidRequestError, NonEmptyGroupError
 
 _COLUMNS: Final = (
     Column("GROUP", "group", 30),
@@ -97,8 +98,7 @@ async def _without_members(
             idle.append(group_id)
         else:
             failures.append(
-                RefusedError(
-                    ErrorCode.NON_EMPTY_GROUP,
+                NonEmptyGroupError(
                     f"The offsets of group {group_id!r} can only be reset while it has no "
                     f"members, but it is {outcome.state} with {len(outcome.members)} of them.",
                 )
@@ -116,9 +116,7 @@ async def _prepare(
     if order.from_file is not None:
         wanted = order.from_file.get(group_id)
         if wanted is None:
-            raise RefusedError(
-                ErrorCode.INVALID_REQUEST, f"The file has no offsets for group {group_id!r}."
-            )
+            raise InvalidRequestError(f"The file has no offsets for group {group_id!r}.")
         resets = {key: OffsetReset(ResetKind.OFFSET, offset) for key, offset in wanted.items()}
     else:
         if order.is_all_topics:

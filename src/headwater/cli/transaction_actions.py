@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
 from headwater.cli.plain_table import Column, Row, TableForm, print_rows
 from headwater.client.admin import (
@@ -17,7 +16,7 @@ from headwater.client.admin import (
     require_all,
 )
 from headwater.client.cluster_connection import ClusterConnection
-from headwater.client.errors import RefusedError
+from headwater.client.kafka_errors import InvalidTxnStateError
 
 _FORM: Final = TableForm(separator="\t", missing="None")
 _LISTED: Final = (
@@ -119,9 +118,8 @@ async def abort_transaction(
         starts = {producer.transaction_start_offset: producer for producer in producers}
         found = starts.get(-1 if start_offset is None else start_offset)
         if found is None or not found.is_in_transaction:
-            raise RefusedError(
-                ErrorCode.INVALID_TXN_STATE,
-                f"No open transaction of {key} begins at offset {start_offset}.",
+            raise InvalidTxnStateError(
+                f"No open transaction of {key} begins at offset {start_offset}."
             )
         epochs = ProducerEpochs(found.producer_id, found.producer_epoch, found.coordinator_epoch)
     await admin.abort_transaction(

@@ -30,6 +30,7 @@ from headwater.client.errors import (
 from headwater.client.retry import Deadline, RetryPolicy, may_retry
 from headwater.net.peer_channel import (
     PeerChannel,
+    PeerTimeoutError,
     PeerUnavailableError,
     UnsupportedVersionError,
 )
@@ -171,7 +172,12 @@ class ClusterConnection:
         """Send to a broker, any if None, and return its answer; one attempt."""
         channel = await self.channel(broker_id)
         limit_s = self.request_timeout_s if timeout_s is None else timeout_s
-        answer = await channel.send(request, version=version, timeout_s=limit_s)
+        try:
+            answer = await channel.send(request, version=version, timeout_s=limit_s)
+        except PeerTimeoutError as error:
+            # Whatever is asked next over this connection would wait behind it.
+            channel.give_up(error)
+            raise
         if not isinstance(answer, answer_class):
             raise TypeError(f"{type(answer).__name__} answered {type(request).__name__}")
         return answer

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import Final
 
-from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.errors import KafkaError
 from headwater.client.cluster_connection import ClusterConnection
-from headwater.client.errors import RefusedError, refusal
+from headwater.client.errors import refusal
+from headwater.client.kafka_errors import CoordinatorNotAvailableError
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.find_coordinator import (
     FindCoordinatorRequest,
@@ -74,8 +75,7 @@ def _outcome(
         return refusal(error_code, error_message, kind.subject(key))
     if node_id not in connection.metadata.brokers:
         # It has joined since the metadata were asked for, which happens again before a retry.
-        return RefusedError(
-            ErrorCode.COORDINATOR_NOT_AVAILABLE,
-            f"{kind.subject(key)} is coordinated by broker {node_id}, whose address is not known.",
+        return CoordinatorNotAvailableError(
+            f"{kind.subject(key)} is coordinated by broker {node_id}, whose address is not known."
         )
     return node_id

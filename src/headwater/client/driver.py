@@ -13,14 +13,19 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from headwater.base.errors import KafkaError
+from headwater.base.errors import KafkaError, NetworkError
 from headwater.client.ask import Ask, CoordinatorOf, Machine
 from headwater.client.cluster_connection import ClusterConnection, Lane
 from headwater.client.coordinator_cache import CoordinatorCache
 from headwater.client.coordinators import find_coordinators
-from headwater.client.errors import ClientClosedError
+from headwater.client.errors import (
+    BrokerUnreachableError,
+    ClientClosedError,
+    NoBrokerError,
+    UnknownBrokerError,
+)
 from headwater.net.peer_channel import PeerChannel
-from headwater.net.peer_errors import PeerTimeoutError, PeerUnavailableError
+from headwater.net.peer_errors import PeerTimeoutError
 from headwater.wire.api_keys import SCHEMA_VERSIONS, ApiKey
 
 
@@ -38,7 +43,9 @@ class Driver:
         self._machines = list(machines)
         self._loop = asyncio.get_running_loop()
         self._step_is_due = False
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
+        # Kept here, because for a time that is over uvloop gives a handle that cannot tell it.
+        self._timer_at_s: float | None = None
         self._is_closed = False
         #: Asks that wait for a channel, by broker and lane, so that later ones wait behind them.
         self._opening: Counter[tuple[int | None, Lane]] = Counter()
@@ -75,11 +82,12 @@ class Driver:
         times_s = [machine.wake_at_s(now_s) for machine in self._machines]
         next_s = min((time_s for time_s in times_s if time_s is not None), default=None)
         if self._timer is not None:
-            if self._timer.when() == next_s and not self._timer.cancelled():
+            if self._timer_at_s == next_s:
                 return
             self._timer.cancel()
             self._timer = None
         if next_s is not None:
+            self._timer_at_s = next_s
             self._timer = self._loop.call_at(next_s, self._time_came)
 
     def _time_came(self) -> None:
@@ -112,6 +120,10 @@ class Driver:
             finally:
                 self._opening[place] -= 1
             self._send_over(channel, ask)
+        except (NoBrokerError, UnknownBrokerError) as error:
+            # A cluster that was there, and a broker that the machine has just heard of, may come
+            # back: to a machine both are as good as a connection that cannot be made.
+            self._failed(ask, BrokerUnreachableError(str(error)))
         except KafkaError as error:
             self._failed(ask, error)
         except asyncio.CancelledError:
@@ -166,7 +178,7 @@ class Driver:
             raise error
 
     def _failed(self, ask: Ask, error: KafkaError) -> None:
-        is_lost = isinstance(error, PeerUnavailableError | PeerTimeoutError)
+        is_lost = isinstance(error, NetworkError | PeerTimeoutError)
         if isinstance(ask.target, CoordinatorOf) and is_lost:
             self._coordinators.forget(ask.target)
         ask.on_failure(error, self._loop.time())

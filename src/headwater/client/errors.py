@@ -1,42 +1,44 @@
 """What can go wrong for a client, each in one sentence that a person can act on.
 
-All of them are `KafkaError`s, so that a caller may look at the code alone. Those of a network in
-trouble are retriable; what a broker refuses has the code and, where it gave one, the sentence of
-that broker.
+All of them are `KafkaError`s, so that a caller may look at the code alone. What a broker refuses
+has the class of its code (see `kafka_errors`) and, where it gave one, the sentence of that broker.
+The classes here are what the client finds out by itself.
 """
 
-from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.errors import (
+    ErrorCode,
+    InvalidConfigError,
+    KafkaError,
+    NetworkError,
+    RequestTimedOutError,
+)
+from headwater.client.kafka_errors import (
+    BrokerNotAvailableError,
+    GroupIdNotFoundError,
+    UnknownTopicOrPartitionError,
+    error_for,
+)
 
 
-class ClientError(KafkaError):
-    """The client could not do what it was asked to."""
-
-
-class InvalidAddressError(ClientError):
+class InvalidAddressError(InvalidConfigError):
     """A list of bootstrap servers that makes no sense."""
 
-    code = ErrorCode.INVALID_CONFIG
 
-
-class BrokerUnreachableError(ClientError):
+class BrokerUnreachableError(NetworkError):
     """A broker cannot be connected to, or the connection broke before its answer came."""
 
-    code = ErrorCode.NETWORK_EXCEPTION
 
-
-class NoBrokerError(ClientError):
+class NoBrokerError(BrokerNotAvailableError):
     """None of the bootstrap servers can be used."""
 
-    code = ErrorCode.BROKER_NOT_AVAILABLE
 
-
-class UnknownBrokerError(ClientError):
+class UnknownBrokerError(BrokerNotAvailableError):
     """The cluster has no broker of that number, at least at the moment."""
 
-    code = ErrorCode.BROKER_NOT_AVAILABLE
+    advice = ""
 
 
-class ClientClosedError(ClientError):
+class ClientClosedError(KafkaError):
     """The client was closed while something was under way, or before it began."""
 
     code = ErrorCode.NETWORK_EXCEPTION
@@ -45,16 +47,12 @@ class ClientClosedError(ClientError):
         super().__init__(detail)
 
 
-class DeadlineError(ClientError):
+class DeadlineError(RequestTimedOutError):
     """The time that the caller gave is used up."""
 
-    code = ErrorCode.REQUEST_TIMED_OUT
 
-
-class UnknownTopicError(ClientError):
+class UnknownTopicError(UnknownTopicOrPartitionError):
     """The cluster has no such topic, or the topic no such partition."""
-
-    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     @classmethod
     def topic(cls, name: str) -> "UnknownTopicError":
@@ -67,46 +65,40 @@ class UnknownTopicError(ClientError):
         return cls(f"Topic {name!r} has no partition {partition}: it has {there_are}.")
 
 
-class UnknownGroupError(ClientError):
+class UnknownGroupError(GroupIdNotFoundError):
     """The cluster has no such group."""
-
-    code = ErrorCode.GROUP_ID_NOT_FOUND
 
     @classmethod
     def group(cls, group_id: str) -> "UnknownGroupError":
         return cls(f"There is no group {group_id!r}.")
 
 
-class RefusedError(ClientError):
-    """A broker answered with an error."""
-
-
-class DeliveryError(ClientError):
+class DeliveryError(KafkaError):
     """Records that a producer accepted were not written; the code is that of the first failure."""
 
 
-def topic_refusal(error_code: int, error_message: str | None, name: str) -> ClientError:
+def topic_refusal(error_code: int, error_message: str | None, name: str) -> KafkaError:
     """The error for an answer's code about a whole topic."""
     if error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return UnknownTopicError.topic(name)
     return refusal(error_code, error_message, f"Topic {name!r}")
 
 
-def group_refusal(error_code: int, error_message: str | None, group_id: str) -> ClientError:
+def group_refusal(error_code: int, error_message: str | None, group_id: str) -> KafkaError:
     """The error for an answer's code about a whole group."""
     if error_code == ErrorCode.GROUP_ID_NOT_FOUND:
         return UnknownGroupError.group(group_id)
     return refusal(error_code, error_message, f"Group {group_id!r}")
 
 
-def refusal(error_code: int, error_message: str | None, subject: str) -> RefusedError:
+def refusal(error_code: int, error_message: str | None, subject: str) -> KafkaError:
     """The error for an answer's code; `subject` says what it is about where the broker did not."""
     code = ErrorCode.from_wire(error_code)
     if error_message:
-        return RefusedError(code, _as_sentence(error_message))
+        return error_for(code, _as_sentence(error_message))
     if code is ErrorCode.UNKNOWN_SERVER_ERROR and error_code != code:
-        return RefusedError(code, f"{subject}: The broker answered with error code {error_code}.")
-    return RefusedError(code, f"{subject}: {code.message}")
+        return error_for(code, f"{subject}: The broker answered with error code {error_code}.")
+    return error_for(code, f"{subject}: {code.message}")
 
 
 def _as_sentence(text: str) -> str:

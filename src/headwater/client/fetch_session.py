@@ -34,6 +34,8 @@ class FetchPosition(NamedTuple):
 
     topic_id: uuid.UUID
     offset: int
+    #: The epoch that the reader takes the leader to be in; -1 if it does not care.
+    leader_epoch: int = -1
 
 
 class SessionRequest(NamedTuple):

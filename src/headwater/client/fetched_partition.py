@@ -106,6 +106,14 @@ class FetchedPartition:
 
     def batches(self) -> Iterator[FetchedBatch]:
         """The same, by batch; raises `CorruptRecordError` and its kin where the data are bad."""
+        for batch, header in self.raw_batches():
+            yield from self._decoded(batch, header)
+
+    def raw_batches(self) -> Iterator[tuple[memoryview, BatchHeader | None]]:
+        """Every batch with data to be seen, not decoded, and its header unless it is of old format.
+
+        The first one may begin before the offset that was asked for.
+        """
         only_committed = self.isolation_level is IsolationLevel.READ_COMMITTED
         aborted_left = list(self._aborted)
         heapq.heapify(aborted_left)
@@ -116,7 +124,7 @@ class FetchedPartition:
             batch = buffer[position:end]
             position = end
             if batch[MAGIC_POSITION] < MAGIC_V2:
-                yield from self._decoded(batch, None)
+                yield batch, None
                 continue
             header = read_batch_header(batch)
             while aborted_left and aborted_left[0].first_offset <= header.last_offset:
@@ -129,7 +137,7 @@ class FetchedPartition:
                 and header.is_transactional
                 and header.producer_id in aborted_producers
             ):
-                yield from self._decoded(batch, header)
+                yield batch, header
 
     def count_records(self) -> int:
         """How many records there are by the batches' headers, aborted ones too; decodes nothing."""

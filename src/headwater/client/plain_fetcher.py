@@ -31,6 +31,7 @@ from headwater.client.errors import NoBrokerError, UnknownBrokerError, UnknownTo
 from headwater.client.fetch_requests import BrokerFetch, FetchAnswer, FetchLimits
 from headwater.client.fetched_partition import FetchedPartition
 from headwater.client.isolation import IsolationLevel
+from headwater.client.kafka_errors import LeaderNotAvailableError, OffsetOutOfRangeError
 from headwater.client.retry import Deadline, may_retry
 
 
@@ -173,9 +174,7 @@ class PlainFetcher:
             await self._connection.refresh({tp.topic for tp in self.positions})
             leader_id = metadata.leader_of(*topic_partition)
             if leader_id == NO_LEADER:
-                raise KafkaError(
-                    ErrorCode.LEADER_NOT_AVAILABLE, f"{topic_partition} has no leader."
-                )
+                raise LeaderNotAvailableError(f"{topic_partition} has no leader.")
             return leader_id
 
         return await self._connection.retrying(attempt, f"Finding the leader of {topic_partition}")
@@ -214,8 +213,8 @@ class PlainFetcher:
             return
         offset = self.positions[topic_partition]
         if self._offset_reset is OffsetReset.FAIL:
-            raise KafkaError(
-                ErrorCode.OFFSET_OUT_OF_RANGE, f"{topic_partition} does not have offset {offset}."
+            raise OffsetOutOfRangeError(
+                f"{topic_partition} does not have offset {offset}."
             ) from error
         is_earliest = self._offset_reset is OffsetReset.EARLIEST
         time = OffsetTime.EARLIEST if is_earliest else OffsetTime.LATEST

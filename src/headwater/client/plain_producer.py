@@ -24,9 +24,9 @@ from headwater.client.cluster_metadata import NO_LEADER
 from headwater.client.errors import (
     DeliveryError,
     NoBrokerError,
-    RefusedError,
     UnknownBrokerError,
 )
+from headwater.client.kafka_errors import LeaderNotAvailableError, MessageTooLargeError
 from headwater.client.produce_requests import ACKS_ALL, NO_OFFSET, ProduceRequests
 from headwater.client.record_batches import RecordBatch, RecordBatches
 from headwater.client.retry import may_retry
@@ -143,9 +143,8 @@ class PlainProducer:
         route = self._routes.get(topic) or await self._routes.find(topic)
         topic_partition = self._routes.choose(route, key, partition)
         if value is not None and len(value) > RECORD_SIZE_MAX_BYTES:
-            raise RefusedError(
-                ErrorCode.MESSAGE_TOO_LARGE,
-                f"A value of {len(value)} bytes is more than any broker accepts in a request.",
+            raise MessageTooLargeError(
+                f"A value of {len(value)} bytes is more than any broker accepts in a request."
             )
         while self._batches.buffered_bytes >= self._buffer_bytes:
             await self._wait_for_progress()
@@ -214,9 +213,7 @@ class PlainProducer:
             try:
                 leader_id = self._connection.metadata.leader_of(*batch.topic_partition)
                 if leader_id == NO_LEADER:
-                    raise RefusedError(
-                        ErrorCode.LEADER_NOT_AVAILABLE, f"{batch.topic_partition} has no leader."
-                    )
+                    raise LeaderNotAvailableError(f"{batch.topic_partition} has no leader.")
             except KafkaError as error:
                 self._attempt_failed(batch, error)
             else:

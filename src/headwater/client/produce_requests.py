@@ -7,10 +7,11 @@ have: then an older version is asked for.
 from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.cluster_connection import ClusterConnection
-from headwater.client.errors import RefusedError, refusal
+from headwater.client.errors import refusal
+from headwater.client.kafka_errors import UnknownServerError
 from headwater.client.record_batches import RecordBatch
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.produce import (
@@ -109,12 +110,9 @@ def outcomes_of(
     return [(batch, _outcome(batch, answers.get(batch.topic_partition))) for batch in batches]
 
 
-def _outcome(batch: RecordBatch, answer: PartitionProduceResponse | None) -> Written | RefusedError:
+def _outcome(batch: RecordBatch, answer: PartitionProduceResponse | None) -> Written | KafkaError:
     if answer is None:
-        return RefusedError(
-            ErrorCode.UNKNOWN_SERVER_ERROR,
-            f"The broker's answer left out {batch.topic_partition}.",
-        )
+        return UnknownServerError(f"The broker's answer left out {batch.topic_partition}.")
     if not answer.error_code:
         return Written(answer.base_offset)
     # What is said about a single record is more precise.

@@ -7,11 +7,12 @@ only looked at again when an attempt has failed, since everything else would cos
 from collections.abc import Collection
 from typing import NamedTuple
 
-from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.cluster_connection import ClusterConnection
 from headwater.client.cluster_metadata import TopicInfo
-from headwater.client.errors import RefusedError, UnknownTopicError
+from headwater.client.errors import UnknownTopicError
+from headwater.client.kafka_errors import LeaderNotAvailableError
 from headwater.client.partitioner import StickyPartitions, partition_for_key
 
 
@@ -42,9 +43,7 @@ class TopicRoutes:
             await self._connection.refresh([name], allow_auto_creation=True)
             topic = self._connection.metadata.existing_topic(name)
             if not any(partition.has_leader for partition in topic.partitions):
-                raise RefusedError(
-                    ErrorCode.LEADER_NOT_AVAILABLE, f"Topic {name!r} has no partition leader."
-                )
+                raise LeaderNotAvailableError(f"Topic {name!r} has no partition leader.")
             return topic
 
         topic = await self._connection.retrying(

@@ -12,7 +12,7 @@ A field that a version does not have is at its default after decoding, and is ig
 import struct
 from typing import Final, TypeVar
 
-from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.errors import UnsupportedVersionError
 from headwater.base.region import Buffer, Part, Region
 from headwater.wire.reader_source import MalformedMessageError, Reader, compile_reader
 from headwater.wire.schema import Message
@@ -110,7 +110,4 @@ def _new_writer(message_class: type[Message], version: int) -> Writer:
 
 def _check_version(message_class: type[Message], version: int) -> None:
     if version not in message_class.VERSIONS:
-        raise KafkaError(
-            ErrorCode.UNSUPPORTED_VERSION,
-            f"{message_class.__name__} has no version {version}.",
-        )
+        raise UnsupportedVersionError(f"{message_class.__name__} has no version {version}.")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from headwater.client.admin.brokers import (
         BrokerOperations,
         ClusterDescription,
+        FeatureDescription,
         LogDirectory,
         ReplicaSize,
     )
@@ -38,7 +39,11 @@ if TYPE_CHECKING:
     from headwater.client.admin.groups import GroupListing, GroupOperations
     from headwater.client.admin.offsets import ListedOffset, OffsetOperations, OffsetTime
     from headwater.client.admin.outcomes import Outcomes, require_all
-    from headwater.client.admin.producers import ProducerDescription, ProducerOperations
+    from headwater.client.admin.producers import (
+        FencedProducer,
+        ProducerDescription,
+        ProducerOperations,
+    )
     from headwater.client.admin.topics import CreatedTopic, NewTopic, TopicOperations
     from headwater.client.admin.transactions import (
         OpenTransaction,
@@ -62,6 +67,8 @@ _MODULES = {
     "ConfigSource": "configs",
     "ConfigSynonym": "configs",
     "CreatedTopic": "topics",
+    "FeatureDescription": "brokers",
+    "FencedProducer": "producers",
     "GroupDescription": "group_description",
     "GroupListing": "groups",
     "GroupMember": "group_description",
@@ -100,6 +107,8 @@ __all__ = [
     "ConfigSource",
     "ConfigSynonym",
     "CreatedTopic",
+    "FeatureDescription",
+    "FencedProducer",
     "GroupDescription",
     "GroupListing",
     "GroupMember",

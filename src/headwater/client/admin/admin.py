@@ -37,8 +37,8 @@ def _waiting(
 class Admin:
     """Settings come as a mapping with Kafka's names, as keywords with underscores, or both."""
 
-    def __init__(self, config: Mapping[str, object] | None = None, **settings: object) -> None:
-        self.core = AsyncAdmin(config, **settings)  # type: ignore[arg-type]
+    def __init__(self, config: Mapping[str, object] | None = None, **settings: Any) -> None:
+        self.core = AsyncAdmin(config, **settings)
         self._background = BackgroundLoop("headwater-admin")
         try:
             self.run(self.core.start())
@@ -78,12 +78,14 @@ class Admin:
 
     describe_configs = _waiting(AsyncAdmin.describe_configs)
     alter_configs = _waiting(AsyncAdmin.alter_configs)
+    list_config_resources = _waiting(AsyncAdmin.list_config_resources)
 
     list_offsets = _waiting(AsyncAdmin.list_offsets)
     delete_records = _waiting(AsyncAdmin.delete_records)
 
     describe_cluster = _waiting(AsyncAdmin.describe_cluster)
     api_versions = _waiting(AsyncAdmin.api_versions)
+    describe_features = _waiting(AsyncAdmin.describe_features)
     describe_log_dirs = _waiting(AsyncAdmin.describe_log_dirs)
     alter_replica_log_dirs = _waiting(AsyncAdmin.alter_replica_log_dirs)
 
@@ -97,6 +99,7 @@ class Admin:
     delete_group_offsets = _waiting(AsyncAdmin.delete_group_offsets)
 
     describe_producers = _waiting(AsyncAdmin.describe_producers)
+    fence_producers = _waiting(AsyncAdmin.fence_producers)
     list_transactions = _waiting(AsyncAdmin.list_transactions)
     describe_transactions = _waiting(AsyncAdmin.describe_transactions)
     abort_transaction = _waiting(AsyncAdmin.abort_transaction)

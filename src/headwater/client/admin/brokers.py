@@ -1,14 +1,16 @@
-"""Admin operations on brokers: the cluster, log directories, and versions."""
+"""Admin operations on brokers: the cluster, its versions and features, and log directories."""
 
 from collections.abc import Collection, Mapping
 from itertools import groupby
 from typing import NamedTuple
 
+from headwater import __version__
 from headwater.base.ids import TopicPartition
 from headwater.client.admin.outcomes import Operations, Outcomes, settle
 from headwater.client.bootstrap import Address
 from headwater.client.cluster_metadata import BrokerNode
 from headwater.client.errors import refusal
+from headwater.net.peer_channel import SOFTWARE_NAME
 from headwater.wire.api_keys import ApiKey, VersionRange
 from headwater.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
@@ -16,6 +18,7 @@ from headwater.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopic,
 )
+from headwater.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from headwater.wire.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
@@ -32,6 +35,15 @@ class ClusterDescription(NamedTuple):
     cluster_id: str | None
     controller_id: int
     brokers: tuple[BrokerNode, ...]
+
+
+class FeatureDescription(NamedTuple):
+    """The versions of features by name: that in force, and those that a broker could do."""
+
+    finalized: dict[str, int]
+    supported: dict[str, VersionRange]
+    #: Grows with every change; -1 where the broker does not tell it.
+    epoch: int
 
 
 class ReplicaSize(NamedTuple):
@@ -82,6 +94,30 @@ class BrokerOperations(Operations):
         """What a broker said it supports when it was connected to, by API key."""
         channel = await self.connection.channel(broker_id)
         return dict(channel.versions)
+
+    async def describe_features(self, broker_id: int | None = None) -> FeatureDescription:
+        """The cluster's features, as that broker or any tells them."""
+
+        async def attempt() -> FeatureDescription:
+            request = ApiVersionsRequest(
+                client_software_name=SOFTWARE_NAME, client_software_version=__version__
+            )
+            response = await self.connection.ask(request, ApiVersionsResponse, broker_id)
+            if response.error_code:
+                raise refusal(response.error_code, None, "The cluster's features")
+            return FeatureDescription(
+                finalized={
+                    feature.name: feature.max_version_level
+                    for feature in response.finalized_features
+                },
+                supported={
+                    feature.name: VersionRange(feature.min_version, feature.max_version)
+                    for feature in response.supported_features
+                },
+                epoch=response.finalized_features_epoch,
+            )
+
+        return await self.connection.retrying(attempt, "Describing features")
 
     async def describe_log_dirs(
         self,

@@ -4,8 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from headwater.base.errors import KafkaError
 from headwater.client.admin.outcomes import Operations, Outcomes, settle
-from headwater.client.errors import ClientError, refusal, topic_refusal
+from headwater.client.errors import refusal, topic_refusal
 from headwater.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -18,6 +19,10 @@ from headwater.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from headwater.wire.messages.list_config_resources import (
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
 
 #: The name of the broker resource that holds what applies to all brokers of the cluster.
 ALL_BROKERS: Final = ""
@@ -29,6 +34,11 @@ class ResourceType(IntEnum):
     TOPIC = 2
     BROKER = 4
     BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+_OF_ONE_BROKER: Final = frozenset({ResourceType.BROKER, ResourceType.BROKER_LOGGER})
 
 
 class ConfigSource(IntEnum):
@@ -64,7 +74,7 @@ class ConfigResource(NamedTuple):
     @property
     def broker_id(self) -> int | None:
         """The broker that alone can answer for this resource, if there is one."""
-        if self.type is ResourceType.TOPIC or self.name == ALL_BROKERS:
+        if self.type not in _OF_ONE_BROKER or self.name == ALL_BROKERS:
             return None
         return int(self.name)
 
@@ -184,6 +194,23 @@ class ConfigOperations(Operations):
 
         return await settle(self.connection, list(changes), attempt, "Changing settings")
 
+    async def list_config_resources(
+        self, types: Collection[ResourceType] = ()
+    ) -> list[ConfigResource]:
+        """What there is that has settings, of all types unless named."""
+
+        async def attempt() -> list[ConfigResource]:
+            request = ListConfigResourcesRequest(resource_types=[int(wanted) for wanted in types])
+            response = await self.connection.ask(request, ListConfigResourcesResponse)
+            if response.error_code:
+                raise refusal(response.error_code, None, "Resources with settings")
+            return sorted(
+                ConfigResource(ResourceType(found.resource_type), found.resource_name)
+                for found in response.config_resources
+            )
+
+        return await self.connection.retrying(attempt, "Listing what has settings")
+
 
 def _by_broker(resources: list[ConfigResource]) -> dict[int | None, list[ConfigResource]]:
     groups: dict[int | None, list[ConfigResource]] = {}
@@ -192,7 +219,7 @@ def _by_broker(resources: list[ConfigResource]) -> dict[int | None, list[ConfigR
     return groups
 
 
-def _refusal(resource: ConfigResource, error_code: int, message: str | None) -> ClientError:
+def _refusal(resource: ConfigResource, error_code: int, message: str | None) -> KafkaError:
     if resource.type is ResourceType.TOPIC:
         return topic_refusal(error_code, message, resource.name)
     return refusal(error_code, message, str(resource))

@@ -9,11 +9,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from typing import TypeVar
 
-from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.errors import KafkaError
 from headwater.client.admin.outcomes import Outcomes, settle
 from headwater.client.cluster_connection import ClusterConnection
 from headwater.client.coordinators import CoordinatorKind, find_coordinators
-from headwater.client.errors import RefusedError, UnknownBrokerError
+from headwater.client.errors import UnknownBrokerError
+from headwater.client.kafka_errors import CoordinatorNotAvailableError
 
 Value = TypeVar("Value")
 AskCoordinator = Callable[[int, list[str]], Awaitable[Outcomes[str, Value]]]
@@ -57,7 +58,7 @@ async def _ask(
         return await ask_coordinator(broker_id, keys)
     except UnknownBrokerError as error:
         # It has just left, so another one will coordinate.
-        gone = RefusedError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error))
+        gone = CoordinatorNotAvailableError(str(error))
         return dict.fromkeys(keys, gone)
     except KafkaError as error:
         return dict.fromkeys(keys, error)

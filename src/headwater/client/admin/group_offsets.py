@@ -9,7 +9,7 @@ from headwater.base.ids import TopicPartition
 from headwater.client.admin.coordinator_requests import AskCoordinator, ask_coordinators
 from headwater.client.admin.outcomes import Operations, Outcomes, require_all
 from headwater.client.coordinators import CoordinatorKind
-from headwater.client.errors import ClientError, group_refusal, refusal
+from headwater.client.errors import group_refusal, refusal
 from headwater.client.retry import may_retry
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.offset_commit import (
@@ -174,7 +174,7 @@ def _fetched_topics(
 
 def _committed(
     group: OffsetFetchResponseGroup,
-) -> dict[TopicPartition, CommittedOffset] | ClientError:
+) -> dict[TopicPartition, CommittedOffset] | KafkaError:
     """The offsets of a group; an error about one partition is one about the group."""
     if group.error_code:
         return group_refusal(group.error_code, None, group.group_id)
@@ -200,7 +200,7 @@ def _commit(partition: int, committed: CommittedOffset) -> OffsetCommitRequestPa
     )
 
 
-def _refusal(group_id: str, key: TopicPartition, error_code: int) -> ClientError | None:
+def _refusal(group_id: str, key: TopicPartition, error_code: int) -> KafkaError | None:
     return refusal(error_code, None, f"Group {group_id!r}, {key}") if error_code else None
 
 

@@ -14,7 +14,8 @@ from headwater.base.ids import TopicPartition
 from headwater.client.admin.outcomes import Outcomes, settle
 from headwater.client.cluster_connection import ClusterConnection
 from headwater.client.cluster_metadata import NO_LEADER
-from headwater.client.errors import RefusedError, UnknownBrokerError, UnknownTopicError
+from headwater.client.errors import UnknownBrokerError, UnknownTopicError
+from headwater.client.kafka_errors import LeaderNotAvailableError
 
 Value = TypeVar("Value")
 AskLeader = Callable[[int, list[TopicPartition]], Awaitable[Outcomes[TopicPartition, Value]]]
@@ -45,8 +46,8 @@ async def ask_leaders(
                 outcomes[topic_partition] = error
             else:
                 if leader_id == NO_LEADER:
-                    outcomes[topic_partition] = RefusedError(
-                        ErrorCode.LEADER_NOT_AVAILABLE, f"{topic_partition} has no leader."
+                    outcomes[topic_partition] = LeaderNotAvailableError(
+                        f"{topic_partition} has no leader."
                     )
                 else:
                     by_leader.setdefault(leader_id, []).append(topic_partition)
@@ -69,7 +70,7 @@ async def _ask(
         return await ask_leader(leader_id, partitions)
     except UnknownBrokerError as error:
         # It has just left, so others will lead.
-        gone = RefusedError(ErrorCode.LEADER_NOT_AVAILABLE, str(error))
+        gone = LeaderNotAvailableError(str(error))
         return dict.fromkeys(partitions, gone)
     except KafkaError as error:
         return dict.fromkeys(partitions, error)

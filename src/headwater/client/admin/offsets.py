@@ -80,7 +80,7 @@ class OffsetOperations(Operations):
                     )
                     for topic, led in groupby(sorted(partitions), key=lambda tp: tp.topic)
                 ],
-                timeout_ms=int(self.connection.timeout_s * 1000),
+                timeout_ms=int(self.connection.request_timeout_s * 1000),
             )
             response = await self.connection.ask(request, ListOffsetsResponse, leader_id)
             outcomes: Outcomes[TopicPartition, ListedOffset] = {}
@@ -117,7 +117,7 @@ class OffsetOperations(Operations):
                     )
                     for topic, led in groupby(sorted(partitions), key=lambda tp: tp.topic)
                 ],
-                timeout_ms=int(self.connection.timeout_s * 1000),
+                timeout_ms=int(self.connection.request_timeout_s * 1000),
             )
             response = await self.connection.ask(request, DeleteRecordsResponse, leader_id)
             outcomes: Outcomes[TopicPartition, int] = {}

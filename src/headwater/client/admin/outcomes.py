@@ -10,6 +10,7 @@ from typing import TypeAlias, TypeVar
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.client.cluster_connection import ClusterConnection
 from headwater.client.errors import DeadlineError
+from headwater.client.kafka_errors import UnknownServerError
 from headwater.client.retry import may_retry
 
 Key = TypeVar("Key", bound=Hashable)
@@ -84,6 +85,4 @@ class _Passing(KafkaError):
         super().__init__(str(cause))
 
 
-_NOT_ANSWERED = KafkaError(
-    ErrorCode.UNKNOWN_SERVER_ERROR, "The broker's answer left out something that was asked for."
-)
+_NOT_ANSWERED = UnknownServerError("The broker's answer left out something that was asked for.")

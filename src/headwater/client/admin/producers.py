@@ -1,17 +1,24 @@
-"""Admin operations on the producers that partitions know: who writes, and in which transaction."""
+"""Admin operations on producers: who writes to a partition, and fencing transactional ones off."""
 
 from collections.abc import Collection
 from itertools import groupby
 from typing import Final, NamedTuple
 
+from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
+from headwater.client.admin.coordinator_requests import ask_coordinators
 from headwater.client.admin.leader_requests import ask_leaders
 from headwater.client.admin.outcomes import Operations, Outcomes, settle
+from headwater.client.coordinators import CoordinatorKind
 from headwater.client.errors import refusal
 from headwater.wire.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
     TopicRequest,
+)
+from headwater.wire.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
 )
 
 NO_TRANSACTION: Final = -1
@@ -32,8 +39,45 @@ class ProducerDescription(NamedTuple):
         return self.transaction_start_offset != NO_TRANSACTION
 
 
+class FencedProducer(NamedTuple):
+    """The producer id of a transactional id, and the epoch that no producer has."""
+
+    producer_id: int
+    producer_epoch: int
+
+
 class ProducerOperations(Operations):
     """See `AdminOperations`."""
+
+    async def fence_producers(
+        self, transactional_ids: Collection[str]
+    ) -> Outcomes[str, FencedProducer]:
+        """End what producers with these ids have under way, and let them write no more.
+
+        Their transactions are aborted; new producers with the same ids can begin at once.
+        """
+
+        async def fence(broker_id: int, transactional_id: str) -> FencedProducer | KafkaError:
+            request = InitProducerIdRequest(
+                transactional_id=transactional_id,
+                transaction_timeout_ms=int(self.connection.request_timeout_s * 1000),
+            )
+            response = await self.connection.ask(request, InitProducerIdResponse, broker_id)
+            if response.error_code:
+                subject = CoordinatorKind.TRANSACTION.subject(transactional_id)
+                return refusal(response.error_code, None, subject)
+            return FencedProducer(response.producer_id, response.producer_epoch)
+
+        async def ask(broker_id: int, owned: list[str]) -> Outcomes[str, FencedProducer]:
+            return {key: await fence(broker_id, key) for key in owned}
+
+        return await ask_coordinators(
+            self.connection,
+            CoordinatorKind.TRANSACTION,
+            transactional_ids,
+            ask,
+            "Fencing producers",
+        )
 
     async def describe_producers(
         self, partitions: Collection[TopicPartition], *, broker_id: int | None = None

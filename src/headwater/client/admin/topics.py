@@ -190,7 +190,7 @@ class TopicOperations(Operations):
                 return outcomes
 
     def _timeout_ms(self) -> int:
-        return int(self.connection.timeout_s * 1000)
+        return int(self.connection.request_timeout_s * 1000)
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:

@@ -15,7 +15,12 @@ from headwater.client.admin.leader_requests import ask_leaders
 from headwater.client.admin.outcomes import Outcomes, require_all, settle
 from headwater.client.admin.producers import ProducerDescription, ProducerOperations
 from headwater.client.coordinators import CoordinatorKind
-from headwater.client.errors import ClientError, RefusedError, refusal
+from headwater.client.errors import refusal
+from headwater.client.kafka_errors import (
+    InvalidRequestError,
+    TransactionalIdNotFoundError,
+    UnsupportedVersionError,
+)
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages import describe_transactions as description_messages
 from headwater.wire.messages.describe_transactions import (
@@ -229,22 +234,19 @@ class TransactionOperations(ProducerOperations):
         channel = await self.connection.channel(broker_id)
         versions = channel.versions.get(ApiKey.LIST_TRANSACTIONS)
         if versions is not None and versions.highest < version_min:
-            raise RefusedError(
-                ErrorCode.UNSUPPORTED_VERSION,
-                f"Broker {broker_id} is too old for these filters of transactions.",
+            raise UnsupportedVersionError(
+                f"Broker {broker_id} is too old for these filters of transactions."
             )
 
 
 def _listings(
     response: ListTransactionsResponse, broker_id: int
-) -> list[TransactionListing] | ClientError:
+) -> list[TransactionListing] | KafkaError:
     if response.error_code:
         return refusal(response.error_code, None, f"Broker {broker_id}")
     if response.unknown_state_filters:
         unknown = ", ".join(map(repr, response.unknown_state_filters))
-        return RefusedError(
-            ErrorCode.INVALID_REQUEST, f"There is no state of transactions called {unknown}."
-        )
+        return InvalidRequestError(f"There is no state of transactions called {unknown}.")
     return [
         TransactionListing(
             found.transactional_id, broker_id, found.producer_id, found.transaction_state
@@ -255,11 +257,10 @@ def _listings(
 
 def _description(
     found: description_messages.TransactionState, broker_id: int
-) -> TransactionDescription | ClientError:
+) -> TransactionDescription | KafkaError:
     if found.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
-        return RefusedError(
-            ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
-            f"There is no transactional id {found.transactional_id!r}.",
+        return TransactionalIdNotFoundError(
+            f"There is no transactional id {found.transactional_id!r}."
         )
     if found.error_code:
         return refusal(

@@ -1,4 +1,4 @@
-"""One Apache Kafka node, broker and controller in one process, in a directory of its own.
+"""One Apache Kafka node, by default broker and controller in one process, in its own directory.
 
     with KafkaNode(directory, heap="256m") as node:
         node.run_tool("topics", "--create", "--topic", "greetings")
@@ -7,8 +7,12 @@
 The directory holds `server.properties`, written anew at each start, `server.log`, which grows over
 restarts, and the log directories. The node is formatted with Kafka's storage tool when it starts
 for the first time. `stop` lets it shut down cleanly, `kill` does not; after either, `start` brings
-it up again on the same data and the same ports. `start` returns when the broker has answered a
-request; what it waits for is bounded, and the end of the server's log is part of any error.
+it up again on the same data and the same ports, or on others after `move`. `start` returns when the
+node has answered a request; what it waits for is bounded, and the end of the server's log is part
+of any error.
+
+A node that has only one of the two roles is part of a cluster: it is told the cluster's id and who
+the controllers are.
 """
 
 import random
@@ -37,13 +41,11 @@ POLL_INTERVAL_S = 0.02
 # our looking and Kafka's binding.
 PORTS = range(20_000, 32_000)
 START_ATTEMPTS_MAX = 3
+BROKER, CONTROLLER = "broker", "controller"
 
 # What Apache's example configuration for one node has: every internal topic has one replica.
 SINGLE_NODE_PROPERTIES = {
-    "process.roles": "broker,controller",
-    "node.id": "1",
     "controller.listener.names": "CONTROLLER",
-    "inter.broker.listener.name": "PLAINTEXT",
     "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.replication.factor": "1",
@@ -71,8 +73,14 @@ class KafkaNode:
         jvm_flags: tuple[str, ...] = ("-XX:+UseG1GC",),
         start_timeout_s: float = 60.0,
         kafka: Installation | None = None,
+        node_id: int = 1,
+        roles: tuple[str, ...] = (BROKER, CONTROLLER),
+        cluster_id: str | None = None,
+        voters: str | None = None,
     ) -> None:
+        """`voters` are the controllers, as `id@host:port`; without them the node is its own."""
         check(log_dir_count > 0, "a node needs a log directory")
+        check(CONTROLLER in roles or voters is not None, "a broker needs a controller")
         self.directory = Path(directory).absolute()
         self.properties = {name: str(value) for name, value in (properties or {}).items()}
         names = ["data"] if log_dir_count == 1 else [f"data-{i}" for i in range(log_dir_count)]
@@ -81,6 +89,11 @@ class KafkaNode:
         self._jvm_flags = (f"-Xms{heap}", f"-Xmx{heap}", *jvm_flags, "-Dheadwater.log.level=INFO")
         self._start_timeout_s = start_timeout_s
         self._kafka = kafka or resolve()
+        self.node_id = node_id
+        self._roles = roles
+        # One in 64 begins with a dash, so it is only ever given behind a "=".
+        self._cluster_id = cluster_id or topic_id_to_text(uuid.uuid4())
+        self._voters = voters
         self._ports = _free_ports()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -88,6 +101,11 @@ class KafkaNode:
     def bootstrap(self) -> str:
         """What a client is told to connect to."""
         return f"{HOST}:{self._ports[0]}"
+
+    @property
+    def voter(self) -> str:
+        """How others name it among the controllers."""
+        return f"{self.node_id}@{HOST}:{self._ports[1]}"
 
     @property
     def is_running(self) -> bool:
@@ -140,6 +158,11 @@ class KafkaNode:
             kill_process(self._process)
             self._process = None
 
+    def move(self) -> None:
+        """From the next start on, listen on other ports."""
+        check(self._process is None, "a running node cannot move")
+        self._ports = _free_ports()
+
     def run_tool(
         self, name: str, *args: str, input: str | None = None, timeout_s: float = 120.0
     ) -> subprocess.CompletedProcess[str]:
@@ -175,11 +198,19 @@ class KafkaNode:
 
     def _write_configuration(self) -> Path:
         broker_port, controller_port = self._ports
+        listeners = {
+            BROKER: f"PLAINTEXT://{HOST}:{broker_port}",
+            CONTROLLER: f"CONTROLLER://{HOST}:{controller_port}",
+        }
         own = {
-            "listeners": f"PLAINTEXT://{HOST}:{broker_port},CONTROLLER://{HOST}:{controller_port}",
-            "controller.quorum.voters": f"1@{HOST}:{controller_port}",
+            "process.roles": ",".join(self._roles),
+            "node.id": str(self.node_id),
+            "listeners": ",".join(listeners[role] for role in self._roles),
+            "controller.quorum.voters": self._voters or self.voter,
             "log.dirs": ",".join(map(str, self.log_dirs)),
         }
+        if BROKER in self._roles:
+            own["inter.broker.listener.name"] = "PLAINTEXT"
         merged = SINGLE_NODE_PROPERTIES | own | self.properties
         path = self.directory / "server.properties"
         path.write_text("".join(f"{name}={value}\n" for name, value in merged.items()))
@@ -188,9 +219,7 @@ class KafkaNode:
     def _format(self, configuration: Path) -> None:
         if all((log_dir / "meta.properties").exists() for log_dir in self.log_dirs):
             return
-        cluster_id = topic_id_to_text(uuid.uuid4())
-        # With "=", because one in 64 begins with the dash of an option.
-        args = ["format", f"--cluster-id={cluster_id}", "--config", str(configuration)]
+        args = ["format", f"--cluster-id={self._cluster_id}", "--config", str(configuration)]
         run_tool("storage", args, kafka=self._kafka)
 
     def _wait_until_ready(self, log_start: int) -> None:
@@ -206,12 +235,13 @@ class KafkaNode:
             time.sleep(POLL_INTERVAL_S)
 
     def _answers(self) -> bool:
-        """Whether the broker answers an ApiVersions request without an error."""
+        """Whether the node answers an ApiVersions request without an error."""
+        port = self._ports[0 if BROKER in self._roles else 1]
         correlation_id = 1
         # Key 18, version 0, correlation id, and a null client id; there is no body.
         request = struct.pack(">hhih", 18, 0, correlation_id, -1)
         try:
-            with socket.create_connection((HOST, self._ports[0]), timeout=5) as connection:
+            with socket.create_connection((HOST, port), timeout=5) as connection:
                 connection.sendall(struct.pack(">i", len(request)) + request)
                 answer = connection.recv(10, socket.MSG_WAITALL)
         except OSError:

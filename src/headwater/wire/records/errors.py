@@ -8,23 +8,26 @@ of the format. The distinction reaches producers, who may retry the first but no
 
 from typing import Self
 
-from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base import errors as base_errors
+from headwater.base.errors import (
+    CorruptMessageError,
+    ErrorCode,
+    UnsupportedCompressionTypeError,
+)
 
 
-class CorruptRecordError(KafkaError):
+class CorruptRecordError(CorruptMessageError):
     """The bytes are damaged or incomplete."""
 
-    code = ErrorCode.CORRUPT_MESSAGE
 
-
-class InvalidRecordError(KafkaError):
+class InvalidRecordError(base_errors.InvalidRecordError):
     """The bytes arrived as they were sent, but no valid batch looks like this.
 
     `record_numbers` tells which records of the batch are at fault, counted from 0, where that is
     known: an answer to a producer names them.
     """
 
-    code = ErrorCode.INVALID_RECORD
+    advice = ""
 
     def __init__(self, detail: str = "", *, record_numbers: tuple[int, ...] = ()) -> None:
         super().__init__(detail)
@@ -45,7 +48,7 @@ class DecompressedTooLargeError(InvalidRecordError):
         return cls(f"The records take more than the {max_bytes} bytes that are allowed here.")
 
 
-class UnsupportedCompressionError(KafkaError):
+class UnsupportedCompressionError(UnsupportedCompressionTypeError):
     """The attributes name a codec that does not exist."""
 
-    code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    advice = ""

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 
 from headwater.wire.records.batch_header import RECORD_SIZE_MIN, BatchHeader
 from headwater.wire.records.errors import CorruptRecordError, InvalidRecordError
-from headwater.wire.records.record import Header, Record
+from headwater.wire.records.record import Buffer, Header, Record
 from headwater.wire.records.timestamp_type import TimestampType
 from headwater.wire.records.varint import (
     SMALL_LIMIT,
@@ -104,7 +104,7 @@ def encode_headers(headers: Sequence[Header]) -> bytes:
     return b"".join(parts)
 
 
-def check_record_count(header: BatchHeader, data: bytes) -> None:
+def check_record_count(header: BatchHeader, data: Buffer) -> None:
     """Refuse a count that these bytes cannot hold, before anything is made of it."""
     if not 0 <= header.record_count * RECORD_SIZE_MIN <= len(data):
         raise InvalidRecordError(

@@ -1,0 +1,1 @@
+"""The Python client measured beside kafka-python, aiokafka and confluent-kafka."""

@@ -1,0 +1,146 @@
+"""Runs all clients of a case against one broker, in turns, and checks what the broker has."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
+
+from bench.broker.client_run import ClientRun, observe
+from bench.broker.request_load import RequestLoad, frames_for_all, records_per_batch
+from bench.broker.run import settle_disk
+from bench.broker.servers import Server
+from bench.client.cases import PRODUCE, Case, Sizes
+from bench.client.contenders import Contender
+from bench.client.job import run_client
+from bench.client.load import Load
+from bench.client.results import CaseResults, ClientFigures, ClientResults
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PARTITION_COUNT = 6
+_KEY_SIZE_BYTES = 10
+_FILL_TIMEOUT_S = 600.0
+
+_topic_numbers = itertools.count(1)
+
+
+class Measurement:
+    """One run of the benchmark on one broker."""
+
+    def __init__(self, server: Server, sizes: Sizes, results: ClientResults) -> None:
+        self._server = server
+        self._sizes = sizes
+        self._results = results
+        self._start_s = time.monotonic()
+
+    def say(self, line: str) -> None:
+        """A line of progress."""
+        minutes, seconds = divmod(int(time.monotonic() - self._start_s), 60)
+        print(f"{minutes:3d}:{seconds:02d}  {line}", file=sys.stderr, flush=True)
+
+    def measure(self, case: Case, wanted: Callable[[Contender], bool]) -> None:
+        self.say(case.title)
+        found = CaseResults(case)
+        self._results.cases.append(found)
+        contenders = [each for each in case.contenders if wanted(each)]
+        if case.direction == PRODUCE:
+            self._take_turns(found, contenders, self._produce)
+            return
+        with self._filled_topic(case) as (topic, record_count):
+            self._take_turns(
+                found,
+                contenders,
+                lambda each, case: self._run(each, case, topic, record_count),
+            )
+
+    def _take_turns(
+        self,
+        found: CaseResults,
+        contenders: list[Contender],
+        run: Callable[[Contender, Case], ClientFigures],
+    ) -> None:
+        """Each round begins with another; whoever fails is out of the case."""
+        for number in range(self._sizes.rounds):
+            shift = number % max(1, len(contenders))
+            for contender in [*contenders[shift:], *contenders[:shift]]:
+                settle_disk()
+                try:
+                    figures = run(contender, found.case)
+                except Exception as error:
+                    what = f"{found.case.title}, {contender.title}"
+                    # A client that ended with an exception printed where it came from, too.
+                    reason = str(error).strip().splitlines()[-1:] or [type(error).__name__]
+                    self._results.failures.append(f"{what}: {reason[0]}")
+                    self.say(f"{what} failed: {error}")
+                    contenders = [each for each in contenders if each is not contender]
+                    found.runs.pop(contender.job, None)
+                    continue
+                found.runs.setdefault(contender.job, []).append(figures)
+
+    def _produce(self, contender: Contender, case: Case) -> ClientFigures:
+        with self._server.topic(f"produce-{next(_topic_numbers)}", PARTITION_COUNT) as topic:
+            figures = self._run(contender, case, topic, 0)
+            stored = self._stored_count(topic)
+        if stored != figures.record_count:
+            raise RuntimeError(f"the broker has {stored} records of {figures.record_count}")
+        return figures
+
+    def _run(
+        self, contender: Contender, case: Case, topic: str, record_count: int
+    ) -> ClientFigures:
+        load = Load(
+            bootstrap=self._server.bootstrap,
+            topic=topic,
+            partition_count=PARTITION_COUNT,
+            record_size_bytes=case.record_size_bytes,
+            is_keyed=case.is_keyed,
+            acks=case.acks,
+            is_tuned=case.is_tuned,
+            run_s=self._sizes.run_s,
+            record_count=record_count,
+        )
+        told: dict[str, float] = {}
+
+        def work() -> ClientRun:
+            told.update(run_client(contender.job, load))
+            count = int(told["record_count"])
+            return ClientRun(count, count * case.record_size_bytes, told["seconds"])
+
+        observed = observe(self._server, work)
+        return ClientFigures(
+            record_count=observed.run.record_count,
+            seconds=observed.run.seconds,
+            cpu_s=told["cpu_s"],
+            resident_bytes=told["resident_bytes"],
+            broker_cpu_s=observed.cpu_s,
+        )
+
+    def _filled_topic(self, case: Case) -> AbstractContextManager[tuple[str, int]]:
+        @contextmanager
+        def filled() -> Iterator[tuple[str, int]]:
+            size_bytes = case.record_size_bytes
+            with self._server.topic(f"consume-{next(_topic_numbers)}", PARTITION_COUNT) as topic:
+                frames = frames_for_all(
+                    topic,
+                    PARTITION_COUNT,
+                    size_bytes,
+                    key_size_bytes=_KEY_SIZE_BYTES if case.is_keyed else None,
+                )
+                frame_bytes = size_bytes * records_per_batch(size_bytes)
+                count = max(1, self._sizes.consumed_bytes // frame_bytes)
+                with RequestLoad(
+                    self._server.port, frames, connection_count=1, in_flight=5
+                ) as load:
+                    load.run(_FILL_TIMEOUT_S, count)
+                yield topic, self._stored_count(topic)
+
+        return filled()
+
+    def _stored_count(self, topic: str) -> int:
+        with self._server.connect() as client:
+            return client.record_count(topic, PARTITION_COUNT)

@@ -1,0 +1,26 @@
+"""`AdminOperations`: all that can be asked of or changed in a cluster, on a connection of its user.
+
+async with ClusterConnection("127.0.0.1:9092") as connection:
+    operations = AdminOperations(connection)
+    require_all(await operations.create_topics([NewTopic("orders", partition_count=3)]))
+"""
+
+from headwater.client.admin.brokers import BrokerOperations
+from headwater.client.admin.configs import ConfigOperations
+from headwater.client.admin.group_offsets import GroupOffsetOperations
+from headwater.client.admin.groups import GroupOperations
+from headwater.client.admin.offsets import OffsetOperations
+from headwater.client.admin.topics import TopicOperations
+from headwater.client.admin.transactions import TransactionOperations
+
+
+class AdminOperations(
+    TopicOperations,
+    ConfigOperations,
+    OffsetOperations,
+    BrokerOperations,
+    GroupOperations,
+    GroupOffsetOperations,
+    TransactionOperations,
+):
+    """The operations of all areas, on one `ClusterConnection`."""

@@ -1,0 +1,53 @@
+"""Calls a consumer's interceptors, in the order in which they were given.
+
+One that fails is logged and passed over: what only looks on must not cost records.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+
+from headwater.base.ids import TopicPartition
+from headwater.client.consumer.consumer_record import ConsumerRecord
+from headwater.client.consumer.offset_and_metadata import OffsetAndMetadata
+
+_log = logging.getLogger("headwater.client")
+
+
+class Interceptors:
+    """Any object with some of the methods of `ConsumerInterceptor` will do."""
+
+    def __init__(self, interceptors: Iterable[object]) -> None:
+        self._interceptors = list(interceptors)
+
+    def __bool__(self) -> bool:
+        return bool(self._interceptors)
+
+    def on_consume(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
+        for interceptor in self._interceptors:
+            on_consume = getattr(interceptor, "on_consume", None)
+            if on_consume is not None:
+                try:
+                    records = on_consume(records)
+                except Exception:
+                    _log.exception("%r failed in on_consume.", interceptor)
+        return records
+
+    def on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        for interceptor in self._interceptors:
+            on_commit = getattr(interceptor, "on_commit", None)
+            if on_commit is not None:
+                try:
+                    on_commit(offsets)
+                except Exception:
+                    _log.exception("%r failed in on_commit.", interceptor)
+
+    def close(self) -> None:
+        for interceptor in self._interceptors:
+            close = getattr(interceptor, "close", None)
+            if close is not None:
+                try:
+                    close()
+                except Exception:
+                    _log.exception("%r failed in close.", interceptor)

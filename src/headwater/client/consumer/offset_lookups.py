@@ -1,0 +1,92 @@
+"""One-off questions of a consumer about topics and offsets, asked on the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from headwater.base.ids import TopicPartition
+from headwater.client.admin.offsets import NO_OFFSET, OffsetOperations, OffsetTime
+from headwater.client.admin.outcomes import require_all
+from headwater.client.cluster_connection import ClusterConnection
+from headwater.client.cluster_metadata import PartitionInfo, TopicInfo
+from headwater.client.isolation import IsolationLevel
+
+
+class OffsetAndTimestamp(NamedTuple):
+    """The first record that is not older than a given time."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int = -1
+
+
+class OffsetLookups:
+    def __init__(self, connection: ClusterConnection, isolation_level: IsolationLevel) -> None:
+        self._connection = connection
+        self._offsets = OffsetOperations(connection)
+        self._isolation_level = isolation_level
+
+    async def beginning_offsets(
+        self, partitions: Iterable[TopicPartition], timeout_s: float | None
+    ) -> dict[TopicPartition, int]:
+        return await self._at(partitions, OffsetTime.EARLIEST, timeout_s)
+
+    async def end_offsets(
+        self, partitions: Iterable[TopicPartition], timeout_s: float | None
+    ) -> dict[TopicPartition, int]:
+        """The high watermarks, or the last stable offsets with read committed."""
+        return await self._at(partitions, OffsetTime.LATEST, timeout_s)
+
+    async def for_times(
+        self, times_ms: Mapping[TopicPartition, int], timeout_s: float | None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        for partition, time_ms in times_ms.items():
+            if time_ms < 0:
+                raise ValueError(f"{time_ms} for {partition} is no time.")
+        listed = require_all(
+            await self._offsets.list_offsets(
+                times_ms, isolation_level=self._isolation_level, timeout_s=timeout_s
+            )
+        )
+        return {
+            partition: None
+            if found.offset == NO_OFFSET
+            else OffsetAndTimestamp(found.offset, found.timestamp_ms, found.leader_epoch)
+            for partition, found in listed.items()
+        }
+
+    async def partitions_for(self, topic: str, timeout_s: float | None) -> list[PartitionInfo]:
+        """Asked anew, since partitions may have been added."""
+
+        async def attempt() -> TopicInfo:
+            await self._connection.refresh([topic])
+            return self._connection.metadata.existing_topic(topic)
+
+        found = await self._connection.retrying(
+            attempt, f"Looking up topic {topic!r}", timeout_s=timeout_s
+        )
+        return list(found.partitions)
+
+    async def topics(self, timeout_s: float | None, *, with_internal: bool) -> set[str]:
+        """The names of all that this consumer may see."""
+
+        async def attempt() -> list[TopicInfo]:
+            await self._connection.refresh(None)
+            return self._connection.metadata.topics()
+
+        found = await self._connection.retrying(
+            attempt, "Looking up all topics", timeout_s=timeout_s
+        )
+        return {topic.name for topic in found if with_internal or not topic.is_internal}
+
+    async def _at(
+        self, partitions: Iterable[TopicPartition], time: OffsetTime, timeout_s: float | None
+    ) -> dict[TopicPartition, int]:
+        times = {TopicPartition(*partition): int(time) for partition in partitions}
+        listed = require_all(
+            await self._offsets.list_offsets(
+                times, isolation_level=self._isolation_level, timeout_s=timeout_s
+            )
+        )
+        return {partition: found.offset for partition, found in listed.items()}

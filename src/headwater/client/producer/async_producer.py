@@ -1,0 +1,253 @@
+"""AsyncProducer: writes records from an event loop, on which it runs itself, without a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Generator, Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from headwater.base.clocks import Clock, SystemClock
+from headwater.base.ids import TopicPartition
+from headwater.base.settings import SettingError
+from headwater.client.cluster_connection import Connect, connect_channel
+from headwater.client.cluster_metadata import PartitionInfo
+from headwater.client.consumer.membership import GroupIdentity
+from headwater.client.consumer.offset_and_metadata import OffsetAndMetadata
+from headwater.client.errors import ClientClosedError
+from headwater.client.producer.delivery_future import DeliveryFuture
+from headwater.client.producer.delivery_group import DeliveryGroup
+from headwater.client.producer.partitioners import PartitionerLike
+from headwater.client.producer.producer_core import ProducerCore, Surroundings
+from headwater.client.producer.producer_identity import PreparedTransactionState
+from headwater.client.producer.producer_record import ProducerRecord
+from headwater.client.producer.record_intake import ForTopic, Wait
+from headwater.client.producer.record_metadata import OnDelivery, RecordMetadata
+from headwater.client.producer.send_rules import OnDrop, make_rules
+from headwater.client.producer.serialized_record import Headers
+from headwater.client.producer.serializers import SerializerLike
+from headwater.client.producer.transaction_scope import AsyncTransaction
+from headwater.client.producer.transactions import Transactions
+from headwater.client.settings.client_config import parse_settings
+from headwater.client.settings.producer_settings import (
+    PRODUCER_SETTINGS,
+    check_producer_settings,
+)
+
+if TYPE_CHECKING:
+    import pyarrow
+
+T = TypeVar("T")
+
+
+class AsyncProducer:
+    """Use it with `async with`, or call `start` and `close`.
+
+    Settings have Kafka's names: in `config` as they are, as keywords with underscores for dots.
+    `clock`, `connect` and `generator` are for those who simulate the world around it.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, object] | None = None,
+        *,
+        key_serializer: SerializerLike | None = None,
+        value_serializer: SerializerLike | None = None,
+        partitioner: PartitionerLike | None = None,
+        interceptors: Iterable[object] = (),
+        spool_dir: object = None,
+        on_drop: OnDrop | None = None,
+        clock: Clock | None = None,
+        connect: Connect = connect_channel,
+        generator: random.Random | None = None,
+        **settings: object,
+    ) -> None:
+        if spool_dir is not None:
+            raise SettingError("A spool needs threads: use Producer with spool_dir.")
+        self._values = parse_settings(PRODUCER_SETTINGS, config, settings)
+        check_producer_settings(self._values)
+        self._surroundings = Surroundings(
+            clock or SystemClock(), connect, generator or random.Random()
+        )
+        self._rules = make_rules(
+            self._values,
+            key_serializer=key_serializer,
+            value_serializer=value_serializer,
+            partitioner=partitioner,
+            interceptors=interceptors,
+            on_drop=on_drop,
+            wall_ms=self._surroundings.clock.wall_ms,
+        )
+        self._max_block_s = self._values.integer("max.block.ms") / 1000
+        self._core: ProducerCore | None = None
+
+    async def start(self) -> None:
+        """Begin to run on the caller's loop; whether the cluster can be reached shows later."""
+        if self._core is None:
+            self._core = ProducerCore(
+                self._values, self._rules, self._surroundings, is_threaded=False
+            )
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    # -- records ---------------------------------------------------------------------------------
+
+    async def send(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        *,
+        partition: int | None = None,
+        headers: Headers = (),
+        timestamp_ms: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> DeliveryFuture:
+        """Take a record to be written, and return once there is room for it.
+
+        Await what is returned to learn where the record is. Waits for up to `max.block.ms` for a
+        topic that is not known yet, and for memory.
+        """
+        intake = self._running.intake
+        future = intake.offer(topic, value, key, partition, headers, timestamp_ms, on_delivery)
+        if future is None:
+            opened_count = intake.opened_count
+            record = ProducerRecord(topic, value, key, partition, headers, timestamp_ms)
+            future = await self._drive(intake.steps(record, on_delivery))
+            if intake.opened_count != opened_count:
+                # A loop that does nothing but send would never let the sender have its turn.
+                await asyncio.sleep(0)
+        return future
+
+    async def send_and_wait(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        *,
+        partition: int | None = None,
+        headers: Headers = (),
+        timestamp_ms: int | None = None,
+    ) -> RecordMetadata:
+        """Write a record, and return where it is."""
+        return await (
+            await self.send(
+                topic,
+                value,
+                key,
+                partition=partition,
+                headers=headers,
+                timestamp_ms=timestamp_ms,
+            )
+        )
+
+    async def send_arrow(
+        self,
+        topic: str,
+        batch: pyarrow.RecordBatch | pyarrow.Table,
+        *,
+        partition: int | None = None,
+    ) -> DeliveryGroup:
+        """Take all rows of an Arrow batch: a column `value`, and if there are `key`, `timestamp`
+        and `headers`. Await what is returned to know that all are written.
+        """
+        return await self._drive(self._running.arrow_intake.steps(topic, batch, partition))
+
+    async def flush(self, timeout_s: float | None = None) -> None:
+        """Wait until all that was sent is written or has failed."""
+        await self._running.flush_within(timeout_s)
+
+    async def close(self, timeout_s: float | None = None) -> None:
+        """Write what was sent, within that time if one is given; what is left then fails."""
+        if self._core is not None:
+            await self._core.close(timeout_s)
+
+    async def partitions_for(self, topic: str) -> list[PartitionInfo]:
+        """The partitions of a topic, which is created if the cluster does that by itself."""
+        return await self._running.partitions_for(topic)
+
+    async def metrics(self) -> dict[str, float]:
+        """What was counted and measured, under Kafka's names."""
+        return self._running.metrics()
+
+    # -- transactions ----------------------------------------------------------------------------
+
+    async def init_transactions(self, *, keep_prepared: bool = False) -> None:
+        """Become the one producer of the `transactional.id`; once, before anything else."""
+        await self._transactions.initialize(keep_prepared)
+
+    async def begin_transaction(self) -> None:
+        await self._transactions.begin()
+
+    async def commit_transaction(self) -> None:
+        await self._transactions.commit()
+
+    async def abort_transaction(self) -> None:
+        await self._transactions.abort()
+
+    async def send_offsets_to_transaction(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int], group: GroupIdentity
+    ) -> None:
+        """Commit a group's offsets if, and only if, the transaction is committed."""
+        await self._transactions.send_offsets(offsets, group)
+
+    async def prepare_transaction(self) -> PreparedTransactionState:
+        """Write all of the transaction, and keep it open until its outcome is decided."""
+        return await self._transactions.prepare()
+
+    async def complete_transaction(self, decided: PreparedTransactionState | str) -> None:
+        """Commit the prepared transaction if it is the one that was decided on, else abort it."""
+        await self._transactions.complete(decided)
+
+    def transaction(self) -> AsyncTransaction:
+        """For `async with`: commits at its end, or aborts if an exception leaves it."""
+        return AsyncTransaction(self)
+
+    # -- waiting ---------------------------------------------------------------------------------
+
+    @property
+    def _running(self) -> ProducerCore:
+        if self._core is None:
+            raise ClientClosedError("The producer is not started: use it with `async with`.")
+        return self._core
+
+    @property
+    def _transactions(self) -> Transactions:
+        transactions = self._running.transactions
+        if transactions is None:
+            raise SettingError("Transactions need the setting transactional.id.")
+        return transactions
+
+    async def _drive(self, steps: Generator[Wait, None, T]) -> T:
+        """Wait for what the steps ask for, for up to `max.block.ms`."""
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + self._max_block_s
+        try:
+            wait = next(steps)
+            while True:
+                try:
+                    await self._wait(wait, max(0.0, deadline_s - loop.time()))
+                except Exception as error:
+                    steps.throw(error)
+                wait = next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    async def _wait(self, wait: Wait, timeout_s: float) -> None:
+        core = self._running
+        if isinstance(wait, ForTopic):
+            await core.topics.find(wait, timeout_s)
+        else:
+            await core.find_memory(wait, timeout_s)

@@ -1,0 +1,215 @@
+"""Producer: writes records from any thread; a thread of its own talks to the cluster.
+
+`send` runs interceptors, serializers and the partitioner in the caller's thread and puts the record
+into the accumulator; everything else happens on the background loop.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from headwater.base.clocks import Clock, SystemClock
+from headwater.base.ids import TopicPartition
+from headwater.base.settings import SettingError
+from headwater.client.cluster_connection import Connect, connect_channel
+from headwater.client.cluster_metadata import PartitionInfo
+from headwater.client.consumer.membership import GroupIdentity
+from headwater.client.consumer.offset_and_metadata import OffsetAndMetadata
+from headwater.client.producer.delivery_future import DeliveryFuture
+from headwater.client.producer.delivery_group import DeliveryGroup
+from headwater.client.producer.partitioners import PartitionerLike
+from headwater.client.producer.producer_core import Surroundings
+from headwater.client.producer.producer_identity import PreparedTransactionState
+from headwater.client.producer.producer_record import ProducerRecord
+from headwater.client.producer.record_intake import Offer
+from headwater.client.producer.record_metadata import OnDelivery
+from headwater.client.producer.send_rules import OnDrop, make_rules
+from headwater.client.producer.serialized_record import Headers
+from headwater.client.producer.serializers import SerializerLike
+from headwater.client.producer.threaded_engine import ThreadedEngine
+from headwater.client.producer.transaction_scope import SyncTransaction
+from headwater.client.producer.transactions import Transactions
+from headwater.client.settings.client_config import parse_settings
+from headwater.client.settings.producer_settings import (
+    PRODUCER_SETTINGS,
+    check_producer_settings,
+)
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from headwater.client.producer.spooled_engine import SpooledEngine
+
+
+class Producer:
+    """Use it with `with`, or call `close` at the end.
+
+    Settings have Kafka's names: in `config` as they are, as keywords with underscores for dots.
+    With `spool_dir` records go to disk first, and survive this process.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, object] | None = None,
+        *,
+        key_serializer: SerializerLike | None = None,
+        value_serializer: SerializerLike | None = None,
+        partitioner: PartitionerLike | None = None,
+        interceptors: Iterable[object] = (),
+        spool_dir: str | os.PathLike[str] | None = None,
+        on_drop: OnDrop | None = None,
+        clock: Clock | None = None,
+        connect: Connect = connect_channel,
+        generator: random.Random | None = None,
+        **settings: object,
+    ) -> None:
+        values = parse_settings(PRODUCER_SETTINGS, config, settings)
+        check_producer_settings(values)
+        surroundings = Surroundings(clock or SystemClock(), connect, generator or random.Random())
+        rules = make_rules(
+            values,
+            key_serializer=key_serializer,
+            value_serializer=value_serializer,
+            partitioner=partitioner,
+            interceptors=interceptors,
+            on_drop=on_drop,
+            wall_ms=surroundings.clock.wall_ms,
+        )
+        self._offer: Offer = _offer_nothing
+        self._threaded: ThreadedEngine | None = None
+        self._engine: ThreadedEngine | SpooledEngine
+        if spool_dir is None:
+            self._engine = self._threaded = ThreadedEngine(values, rules, surroundings)
+            self._offer = self._threaded.offer
+        else:
+            from headwater.client.producer.spooled_engine import SpooledEngine
+
+            def make_producer(overrides: Mapping[str, object]) -> Producer:
+                named = {name.replace("_", "."): value for name, value in settings.items()}
+                return Producer(
+                    {**(config or {}), **named, **overrides},
+                    partitioner=partitioner,
+                    clock=clock,
+                    connect=connect,
+                    generator=generator,
+                )
+
+            self._engine = SpooledEngine(
+                spool_dir, values, rules, surroundings.clock, make_producer
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # -- records ---------------------------------------------------------------------------------
+
+    def send(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        *,
+        partition: int | None = None,
+        headers: Headers = (),
+        timestamp_ms: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> DeliveryFuture:
+        """Take a record to be written; the future tells where it is.
+
+        Waits for up to `max.block.ms` for a topic that is not known yet, and for memory. Callbacks
+        are called by the thread that talks to the cluster, and should be quick.
+        """
+        future = self._offer(topic, value, key, partition, headers, timestamp_ms, on_delivery)
+        if future is not None:
+            return future
+        record = ProducerRecord(topic, value, key, partition, headers, timestamp_ms)
+        return self._engine.send(record, on_delivery)
+
+    def send_arrow(
+        self,
+        topic: str,
+        batch: pyarrow.RecordBatch | pyarrow.Table,
+        *,
+        partition: int | None = None,
+    ) -> DeliveryGroup:
+        """Take all rows of an Arrow batch: a column `value`, and if there are `key`, `timestamp`
+        and `headers`. What is returned tells when all are written.
+        """
+        engine = self._without_spool
+        return engine.drive(engine.core.arrow_intake.steps(topic, batch, partition))
+
+    def flush(self, timeout_s: float | None = None) -> None:
+        """Wait until all that was sent is written or has failed."""
+        self._engine.flush(timeout_s)
+
+    def close(self, timeout_s: float | None = None) -> None:
+        """Write what was sent, within that time if one is given; what is left then fails."""
+        self._engine.close(timeout_s)
+
+    def partitions_for(self, topic: str) -> list[PartitionInfo]:
+        """The partitions of a topic, which is created if the cluster does that by itself."""
+        engine = self._without_spool
+        return engine.run(engine.core.partitions_for(topic))
+
+    def metrics(self) -> dict[str, float]:
+        """What was counted and measured, under Kafka's names."""
+        return self._engine.metrics()
+
+    # -- transactions ----------------------------------------------------------------------------
+
+    def init_transactions(self, *, keep_prepared: bool = False) -> None:
+        """Become the one producer of the `transactional.id`; once, before anything else."""
+        self._without_spool.run(self._transactions.initialize(keep_prepared))
+
+    def begin_transaction(self) -> None:
+        self._without_spool.run(self._transactions.begin())
+
+    def commit_transaction(self) -> None:
+        self._without_spool.run(self._transactions.commit())
+
+    def abort_transaction(self) -> None:
+        self._without_spool.run(self._transactions.abort())
+
+    def send_offsets_to_transaction(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int], group: GroupIdentity
+    ) -> None:
+        """Commit a group's offsets if, and only if, the transaction is committed."""
+        self._without_spool.run(self._transactions.send_offsets(offsets, group))
+
+    def prepare_transaction(self) -> PreparedTransactionState:
+        """Write all of the transaction, and keep it open until its outcome is decided."""
+        return self._without_spool.run(self._transactions.prepare())
+
+    def complete_transaction(self, decided: PreparedTransactionState | str) -> None:
+        """Commit the prepared transaction if it is the one that was decided on, else abort it."""
+        self._without_spool.run(self._transactions.complete(decided))
+
+    def transaction(self) -> SyncTransaction:
+        """For `with`: commits at its end, or aborts if an exception leaves it."""
+        return SyncTransaction(self)
+
+    @property
+    def _without_spool(self) -> ThreadedEngine:
+        if self._threaded is None:
+            raise SettingError("A producer with a spool_dir cannot do this.")
+        return self._threaded
+
+    @property
+    def _transactions(self) -> Transactions:
+        return self._without_spool.transactions
+
+
+def _offer_nothing(*_: object) -> None:
+    """Every record for a spool takes the long way."""

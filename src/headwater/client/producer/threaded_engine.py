@@ -1,0 +1,116 @@
+"""A producer's core on a background thread, for callers on any other thread.
+
+The core runs on an event loop; here is how a thread hands over a record that has to wait, and how
+it waits for what the loop does.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import threading
+from collections.abc import Coroutine, Generator
+from typing import Any, TypeVar
+
+from headwater.base.settings import SettingError, SettingValues
+from headwater.client.background_loop import BackgroundLoop
+from headwater.client.errors import ClientClosedError, DeadlineError
+from headwater.client.producer.delivery_future import DeliveryFuture
+from headwater.client.producer.producer_core import ProducerCore, Surroundings
+from headwater.client.producer.producer_record import ProducerRecord
+from headwater.client.producer.record_intake import ForTopic, Wait
+from headwater.client.producer.record_metadata import OnDelivery
+from headwater.client.producer.send_rules import SendRules
+from headwater.client.producer.transactions import Transactions
+
+T = TypeVar("T")
+
+
+class ThreadedEngine:
+    """Starts at once; whether the cluster can be reached shows later."""
+
+    def __init__(self, values: SettingValues, rules: SendRules, surroundings: Surroundings) -> None:
+        self._max_block_s = values.integer("max.block.ms") / 1000
+        self._monotonic_ms = surroundings.clock.monotonic_ms
+        self._background = BackgroundLoop(f"{values.text('client.id')}-producer")
+        self._closing = threading.Lock()
+        try:
+            self._core = self._background.call(
+                lambda: ProducerCore(values, rules, surroundings, is_threaded=True)
+            )
+        except BaseException:
+            self._background.close()
+            raise
+        self.offer = self._core.intake.offer
+
+    # -- records ---------------------------------------------------------------------------------
+
+    def send(self, record: ProducerRecord, on_delivery: OnDelivery | None) -> DeliveryFuture:
+        """Take a record that may have to wait."""
+        return self.drive(self._core.intake.steps(record, on_delivery))
+
+    def drive(self, steps: Generator[Wait, None, T]) -> T:
+        """Wait for what the steps ask for, for up to `max.block.ms`."""
+        deadline_ms: float | None = None
+        try:
+            wait = next(steps)
+            while True:
+                if deadline_ms is None:
+                    deadline_ms = self._monotonic_ms() + self._max_block_s * 1000
+                try:
+                    self._wait(wait, max(0.0, (deadline_ms - self._monotonic_ms()) / 1000))
+                except Exception as error:
+                    steps.throw(error)
+                wait = next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    def _wait(self, wait: Wait, timeout_s: float) -> None:
+        if self._background.is_current:
+            # A callback that sends must not wait for the thread that runs it.
+            timeout_s = 0.0
+        if isinstance(wait, ForTopic):
+            self.run(self._core.topics.find(wait, timeout_s))
+        else:
+            self._core.find_memory_in_thread(wait, timeout_s)
+
+    # -- the rest --------------------------------------------------------------------------------
+
+    @property
+    def core(self) -> ProducerCore:
+        return self._core
+
+    @property
+    def transactions(self) -> Transactions:
+        transactions = self._core.transactions
+        if transactions is None:
+            raise SettingError("Transactions need the setting transactional.id.")
+        return transactions
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for what is done on the loop."""
+        if self._background.is_closed or self._background.is_current:
+            work.close()
+            if self._background.is_closed:
+                raise ClientClosedError("The producer is closed.")
+            raise DeadlineError(
+                "A callback of the producer's cannot wait for the thread that runs it."
+            )
+        try:
+            return self._background.run(work)
+        except concurrent.futures.CancelledError:
+            raise ClientClosedError("The producer was closed.") from None
+
+    def flush(self, timeout_s: float | None) -> None:
+        self.run(self._core.flush_within(timeout_s))
+
+    def metrics(self) -> dict[str, float]:
+        return self._core.metrics()
+
+    def close(self, timeout_s: float | None) -> None:
+        with self._closing:
+            if not self._background.is_closed:
+                try:
+                    self.run(self._core.close(timeout_s))
+                finally:
+                    self._background.close()

@@ -1,0 +1,1 @@
+"""The settings of producers, consumers and admins: Kafka's names, a table for each."""

@@ -1,0 +1,60 @@
+"""The errors that clients raise, for `from headwater import errors`: one for each of Kafka's codes.
+
+Each has its `code`, whether it is `retriable`, and an `advice` where something can be done about
+it, which tracebacks show. `except errors.RetriableError` takes all that may pass.
+"""
+
+from headwater.base.errors import CorruptMessageError as CorruptMessageError
+from headwater.base.errors import InvalidConfigError as InvalidConfigError
+from headwater.base.errors import InvalidRecordError as InvalidRecordError
+from headwater.base.errors import InvalidTopicError as InvalidTopicError
+from headwater.base.errors import NetworkError as NetworkError
+from headwater.base.errors import RequestTimedOutError as RequestTimedOutError
+from headwater.base.errors import UnsupportedCompressionTypeError as UnsupportedCompressionTypeError
+from headwater.base.errors import UnsupportedVersionError as UnsupportedVersionError
+from headwater.base.setting import SettingError as SettingError
+from headwater.client.consumer.commit_errors import CommitFailedError as CommitFailedError
+from headwater.client.consumer.consumer_errors import ConcurrentUseError as ConcurrentUseError
+from headwater.client.consumer.consumer_errors import InvalidOffsetError as InvalidOffsetError
+from headwater.client.consumer.consumer_errors import LogTruncationError as LogTruncationError
+from headwater.client.consumer.consumer_errors import NoGroupError as NoGroupError
+from headwater.client.consumer.consumer_errors import (
+    NoOffsetForPartitionError as NoOffsetForPartitionError,
+)
+from headwater.client.consumer.consumer_errors import NotAssignedError as NotAssignedError
+from headwater.client.consumer.consumer_errors import (
+    RecordDeserializationError as RecordDeserializationError,
+)
+from headwater.client.consumer.consumer_errors import SubscriptionError as SubscriptionError
+from headwater.client.consumer.consumer_errors import WakeupError as WakeupError
+from headwater.client.errors import BrokerUnreachableError as BrokerUnreachableError
+from headwater.client.errors import ClientClosedError as ClientClosedError
+from headwater.client.errors import DeadlineError as DeadlineError
+from headwater.client.errors import InvalidAddressError as InvalidAddressError
+from headwater.client.errors import NoBrokerError as NoBrokerError
+from headwater.client.errors import UnknownBrokerError as UnknownBrokerError
+from headwater.client.errors import UnknownGroupError as UnknownGroupError
+from headwater.client.errors import UnknownTopicError as UnknownTopicError
+from headwater.client.kafka_errors.access_errors import *  # noqa: F403
+from headwater.client.kafka_errors.cluster_errors import *  # noqa: F403
+from headwater.client.kafka_errors.group_errors import *  # noqa: F403
+from headwater.client.kafka_errors.other_errors import *  # noqa: F403
+from headwater.client.kafka_errors.record_errors import *  # noqa: F403
+from headwater.client.kafka_errors.topic_errors import *  # noqa: F403
+from headwater.client.kafka_errors.transaction_errors import *  # noqa: F403
+from headwater.client.producer.coordinator_errors import (
+    TransactionAbortedError as TransactionAbortedError,
+)
+from headwater.client.producer.coordinator_errors import (
+    TransactionPendingError as TransactionPendingError,
+)
+from headwater.client.producer.producer_errors import BatchExpiredError as BatchExpiredError
+from headwater.client.producer.producer_errors import BufferExhaustedError as BufferExhaustedError
+from headwater.client.producer.producer_errors import TopicNotKnownError as TopicNotKnownError
+from headwater.client.producer.serializers import SerializationError as SerializationError
+from headwater.client.spool.spool_errors import SpoolDamagedError as SpoolDamagedError
+from headwater.client.spool.spool_errors import SpoolError as SpoolError
+from headwater.client.spool.spool_errors import SpoolFullError as SpoolFullError
+from headwater.client.spool.spool_errors import SpoolLockedError as SpoolLockedError
+from headwater.client.spool.spool_errors import SpoolRecordTooLargeError as SpoolRecordTooLargeError
+from headwater.client.spool.spool_errors import SpoolVersionError as SpoolVersionError

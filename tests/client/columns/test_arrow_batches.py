@@ -1,0 +1,104 @@
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headwater.client.columns import record_columns
+from headwater.client.columns.arrow_batches import ArrowPart, arrow_schema, columns_to_arrow
+from headwater.client.columns.record_columns import decode_batches, decode_columns
+from headwater.wire.records import (
+    Compression,
+    Record,
+    TimestampType,
+    decode_batch,
+    encode_batch,
+    read_batch_header,
+)
+from tests.support.record_strategies import compressions, record_lists, timestamp_types
+from tests.support.tiers import rounds
+
+
+@pytest.fixture(autouse=True, scope="module")
+def arrays_for_few_records_too() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patcher:
+        patcher.setattr(record_columns, "ARRAY_RECORDS_MIN", 1)
+        yield
+
+
+def rows_of(topic: str, partition: int, batch: bytes) -> list[dict[str, object]]:
+    kind = read_batch_header(batch).timestamp_type
+    return [
+        {
+            "topic": topic,
+            "partition": partition,
+            "offset": record.offset,
+            "timestamp": record.timestamp,
+            "timestamp_type": int(kind),
+            "key": record.key,
+            "value": record.value,
+            "headers": [{"key": key, "value": value} for key, value in record.headers],
+        }
+        for record in decode_batch(batch)
+    ]
+
+
+@settings(max_examples=rounds(40, 1000), deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(("orders", "payments")),
+            st.integers(0, 3),
+            record_lists(min_size=1, max_size=8),
+            compressions,
+            timestamp_types,
+        ),
+        max_size=4,
+    )
+)
+def test_has_every_field_of_every_record(
+    given_parts: list[tuple[str, int, list[Record], Compression, TimestampType]],
+) -> None:
+    parts: list[ArrowPart] = []
+    expected: list[dict[str, object]] = []
+    for topic, partition, records, compression, kind in given_parts:
+        batch = encode_batch(records, compression=compression, timestamp_type=kind)
+        parts.append(ArrowPart(topic, partition, decode_columns(batch, read_batch_header(batch))))
+        expected += rows_of(topic, partition, batch)
+    table = columns_to_arrow(parts)
+    table.validate(full=True)
+    assert table.schema == arrow_schema()
+    assert table.to_pylist() == expected
+
+
+def test_a_part_of_many_batches() -> None:
+    batches = [
+        encode_batch(
+            [
+                Record(100 * start + index, 5, None, b"v" * index, (("h", b"x"),) * (index % 3))
+                for index in range(60)
+            ]
+        )
+        for start in range(3)
+    ]
+    columns = decode_batches([(batch, read_batch_header(batch)) for batch in batches])
+    table = columns_to_arrow([ArrowPart("t", 0, columns.part(50, 130))])
+    table.validate(full=True)
+    assert table.to_pylist() == [row for batch in batches for row in rows_of("t", 0, batch)][50:130]
+
+
+def test_a_header_key_that_is_no_text_is_readable() -> None:
+    key = b"\xffname".decode("utf-8", "surrogateescape")
+    batch = encode_batch([Record(0, 5, None, b"v", ((key, b"x"),))])
+    columns = decode_columns(batch, read_batch_header(batch))
+    table = columns_to_arrow([ArrowPart("t", 0, columns)])
+    table.validate(full=True)
+    assert table.column("headers").to_pylist() == [[{"key": "\ufffdname", "value": b"x"}]]
+
+
+def test_nothing_is_an_empty_batch() -> None:
+    table = columns_to_arrow([])
+    assert isinstance(table, pa.RecordBatch)
+    assert table.num_rows == 0
+    assert table.schema == arrow_schema()

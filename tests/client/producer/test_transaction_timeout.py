@@ -1,0 +1,49 @@
+"""A transaction that stays open for too long: the coordinator ends it, and the producer with it."""
+
+import pytest
+
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.client.producer.producer import Producer
+from headwater.testing.running_broker import RunningBroker
+from tests.support.waiting import eventually
+from tests.support.whole_topic import create_topic, read_topic
+
+SETTINGS = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "50"}
+
+
+def make(broker: RunningBroker, **settings: object) -> Producer:
+    return Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "slow"} | settings)
+
+
+def test_a_transaction_that_times_out() -> None:
+    with RunningBroker(settings=SETTINGS) as broker:
+        topic = create_topic(broker.bootstrap, "slow", 1)
+        with make(broker, **{"transaction.timeout.ms": 200}) as producer:
+            producer.init_transactions()
+            producer.begin_transaction()
+            producer.send(topic, b"too late", partition=0)
+            producer.flush()
+
+            def is_ended() -> bool:
+                """Whether the last stable offset is past the record: it can only be aborted."""
+                with make(broker, **{"transactional.id": "probe"}) as probe:
+                    probe.init_transactions()
+                    with probe.transaction():
+                        probe.send(topic, b"probe", partition=0)
+                return b"probe" in read_topic(broker.bootstrap, topic, 1)[0]
+
+            assert eventually(is_ended)
+            with pytest.raises(KafkaError) as caught:
+                producer.commit_transaction()
+            # To a coordinator it looks like the repetition of an abort, but it is no abort.
+            fatal = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_TXN_STATE)
+            assert caught.value.code in fatal
+            with pytest.raises(KafkaError, match="not usable any more"):
+                producer.begin_transaction()
+        with make(broker) as producer:
+            producer.init_transactions()
+            with producer.transaction():
+                producer.send(topic, b"in time", partition=0)
+        found = read_topic(broker.bootstrap, topic, 1)[0]
+        assert b"too late" not in found
+        assert found[-1] == b"in time"

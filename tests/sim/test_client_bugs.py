@@ -1,0 +1,54 @@
+"""What the campaign with our own client is there to find is found if somebody plants it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from headwater.client.consumer.async_consumer import AsyncConsumer
+from headwater.client.consumer.membership import GroupIdentity
+from headwater.client.fetched_partition import FetchedPartition
+from tests.support.client_campaign import ClientCampaign
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+#: A bug that this many seeds do not find would stay hidden.
+SEEDS_MAX = 40
+
+
+def number_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ClientCampaign, "producer_settings", {"enable_idempotence": False})
+
+
+def show_what_was_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
+    make = FetchedPartition.__init__
+
+    def make_without(self: FetchedPartition, *arguments: Any, **named: Any) -> None:
+        make(self, *arguments, **{**named, "aborted": ()})
+
+    monkeypatch.setattr(FetchedPartition, "__init__", make_without)
+
+
+def commit_as_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then the coordinator cannot tell a member that was shut out from one that is in."""
+    identity = AsyncConsumer.group_identity
+    monkeypatch.setattr(
+        AsyncConsumer, "group_identity", lambda self: GroupIdentity(identity(self).group_id)
+    )
+
+
+@pytest.mark.parametrize(
+    ("plant", "broken"),
+    [
+        (number_nothing, "stored once|order of a producer|copied once"),
+        (show_what_was_aborted, "aborted transaction is seen"),
+        (commit_as_nobody, "copied once|never go back"),
+    ],
+)
+def test_a_planted_bug_is_found(plant: Plant, broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    monkeypatch.setattr("tests.support.broker_campaign.HEALED_TIME_MAX_S", 60.0)
+    with pytest.raises(AssertionError, match=broken) as found:
+        for seed in range(SEEDS_MAX):
+            ClientCampaign(seed).run()
+    assert str(found.value).startswith("seed ")

@@ -1,0 +1,63 @@
+"""A topic to write to, and all that is in it, for tests that write with one client or another."""
+
+from __future__ import annotations
+
+import asyncio
+
+from headwater.base.errors import KafkaError
+from headwater.base.ids import TopicPartition
+from headwater.client.admin import AdminOperations, NewTopic, OffsetTime, require_all
+from headwater.client.cluster_connection import ClusterConnection
+from headwater.client.isolation import IsolationLevel
+from headwater.client.plain_fetcher import PlainFetcher
+
+_TIMEOUT_S = 30.0
+
+
+def create_topic(bootstrap: str, name: str, partition_count: int = 2) -> str:
+    """Create a topic and wait until its leaders know that they are."""
+
+    async def create() -> None:
+        async with ClusterConnection(bootstrap) as connection:
+            admin = AdminOperations(connection)
+            require_all(await admin.create_topics([NewTopic(name, partition_count)]))
+            partitions = [TopicPartition(name, number) for number in range(partition_count)]
+            async with asyncio.timeout(_TIMEOUT_S):
+                while any(
+                    isinstance(outcome, KafkaError)
+                    for outcome in (
+                        await admin.list_offsets(dict.fromkeys(partitions, OffsetTime.LATEST))
+                    ).values()
+                ):
+                    await asyncio.sleep(0.01)
+
+    asyncio.run(create())
+    return name
+
+
+def read_topic(
+    bootstrap: str, name: str, partition_count: int = 2, *, is_committed: bool = True
+) -> dict[int, list[bytes]]:
+    """The values of all records, by partition; of committed transactions only, unless told."""
+    level = IsolationLevel.READ_COMMITTED if is_committed else IsolationLevel.READ_UNCOMMITTED
+    partitions = [TopicPartition(name, number) for number in range(partition_count)]
+    found: dict[int, list[bytes]] = {number: [] for number in range(partition_count)}
+
+    async def read() -> None:
+        async with ClusterConnection(bootstrap) as connection:
+            listed = await AdminOperations(connection).list_offsets(
+                dict.fromkeys(partitions, OffsetTime.LATEST), isolation_level=level
+            )
+            ends = require_all(listed)
+            async with (
+                asyncio.timeout(_TIMEOUT_S),
+                PlainFetcher(connection, isolation_level=level) as fetcher,
+            ):
+                fetcher.assign(dict.fromkeys(partitions, 0))
+                while any(fetcher.positions[each] < ends[each].offset for each in partitions):
+                    for fetched in await fetcher.fetch(timeout_s=1.0):
+                        partition = fetched.topic_partition.partition
+                        found[partition] += [each.value or b"" for each in fetched.records()]
+
+    asyncio.run(read())
+    return found
