@@ -21,7 +21,7 @@ from headwater.client.admin import (
 )
 from headwater.client.cluster_connection import ClusterConnection
 from headwater.client.errors import UnknownTopicError
-from headwater.client.plain_producer import PlainProducer
+from headwater.client.producer.async_producer import AsyncProducer
 from headwater.net.peer_channel import UnsupportedVersionError
 from headwater.wire.api_keys import ApiKey
 from tests.support.clusters import Cluster
@@ -53,12 +53,14 @@ async def create(admin: AdminOperations, topic: NewTopic) -> str:
 
 
 async def produce(
-    admin: AdminOperations, topic: str, *timestamps_ms: int, partition: int = 0
+    cluster: Cluster, topic: str, *timestamps_ms: int, partition: int = 0
 ) -> None:
     """A record in a batch of its own for each timestamp."""
-    async with PlainProducer(admin.connection, batch_records_max=1) as producer:
+    async with AsyncProducer(bootstrap_servers=cluster.bootstrap) as producer:
         for timestamp_ms in timestamps_ms:
-            await producer.send(topic, b"value", partition=partition, timestamp_ms=timestamp_ms)
+            await producer.send_and_wait(
+                topic, b"value", partition=partition, timestamp_ms=timestamp_ms
+            )
 
 
 def code_of(outcomes: Outcomes[str, object], name: str) -> ErrorCode:
@@ -224,7 +226,7 @@ def test_offsets_by_time(cluster: Cluster) -> None:
         name = await create(admin, NewTopic(cluster.new_name(), 2, 1))
         first, second = TopicPartition(name, 0), TopicPartition(name, 1)
         base_ms = BASE_MS
-        await produce(admin, name, base_ms, base_ms + 50, base_ms + 20)
+        await produce(cluster, name, base_ms, base_ms + 50, base_ms + 20)
         expected = {
             OffsetTime.EARLIEST: 0,
             OffsetTime.LATEST: 3,
@@ -247,7 +249,7 @@ def test_records_are_deleted(cluster: Cluster) -> None:
     async def scenario(admin: AdminOperations) -> None:
         name = await create(admin, NewTopic(cluster.new_name(), 2, 1))
         first, second = TopicPartition(name, 0), TopicPartition(name, 1)
-        await produce(admin, name, BASE_MS, BASE_MS, BASE_MS)
+        await produce(cluster, name, BASE_MS, BASE_MS, BASE_MS)
         outcomes = await admin.delete_records({first: 2, second: 5})
         assert outcomes[first] == 2
         error = outcomes[second]
@@ -277,7 +279,7 @@ def test_log_directories_and_moving_between_them(cluster: Cluster) -> None:
     async def scenario(admin: AdminOperations) -> None:
         name = await create(admin, NewTopic(cluster.new_name(), 1, 1))
         key = TopicPartition(name, 0)
-        await produce(admin, name, BASE_MS, BASE_MS, BASE_MS)
+        await produce(cluster, name, BASE_MS, BASE_MS, BASE_MS)
 
         async def current_directories() -> tuple[list[str], list[str]]:
             """Where the replica is, and where it is not, or not yet."""
@@ -296,7 +298,7 @@ def test_log_directories_and_moving_between_them(cluster: Cluster) -> None:
         async with asyncio.timeout(20):
             while (await current_directories())[0] != [target]:
                 await asyncio.sleep(0.02)
-        await produce(admin, name, BASE_MS)
+        await produce(cluster, name, BASE_MS)
         listed = require_all(await admin.list_offsets({key: OffsetTime.LATEST}))
         assert listed[key].offset == 4
         refused = await admin.alter_replica_log_dirs(cluster.broker_id, {key: "/no/such/place"})

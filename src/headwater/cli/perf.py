@@ -19,7 +19,7 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
 TIMEOUT_S = 30.0
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
-ACKS = {"all": -1, "-1": -1, "1": 1, "0": 0}
+ACKS = ("all", "-1", "1", "0")
 
 PRODUCE_HELP = """\
 Send records as fast as possible, or at a given rate, until all are acknowledged.
@@ -94,9 +94,9 @@ def produce(
         int, typer.Option("--batch-size", metavar="BYTES", min=1, help="The size of a full batch.")
     ] = 256 << 10,
     linger_ms: Annotated[
-        float,
+        int,
         typer.Option("--linger-ms", metavar="MS", min=0, help="How long a batch may wait."),
-    ] = 5.0,
+    ] = 5,
     partitions: PartitionCount = 1,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = None,
@@ -116,7 +116,8 @@ def produce(
     async def measure(connection: ClusterConnection) -> PerfResult:
         from headwater.cli.perf_runs import measure_produce
 
-        return await measure_produce(connection, load, show_bar=not as_json)
+        servers = bootstrap_servers(bootstrap_server)
+        return await measure_produce(connection, servers, load, show_bar=not as_json)
 
     _run(bootstrap_server, measure, times_singles=throughput > 0).show(as_json=as_json)
 
@@ -196,12 +197,9 @@ def latency(
 
     async def measure(connection: ClusterConnection) -> PerfResult:
         from headwater.cli.perf_runs import measure_latency
-        from headwater.client.cluster_connection import ClusterConnection
 
-        # A fetch that waits at the broker would hold up what is sent behind it.
         servers = bootstrap_servers(bootstrap_server)
-        async with ClusterConnection(servers, timeout_s=TIMEOUT_S) as consuming:
-            return await measure_latency(connection, consuming, load, show_bar=not as_json)
+        return await measure_latency(connection, servers, load, show_bar=not as_json)
 
     _run(bootstrap_server, measure, times_singles=True).show(as_json=as_json)
 
@@ -214,7 +212,7 @@ def _load(
     acks: str,
     compression: str,
     batch_size: int,
-    linger_ms: float,
+    linger_ms: int,
     partition_count: int,
 ) -> ProduceLoad:
     if acks not in ACKS:
@@ -225,15 +223,14 @@ def _load(
             param_hint="--compression-codec",
         )
     from headwater.cli.perf_runs import ProduceLoad
-    from headwater.wire.records import Compression
 
     return ProduceLoad(
         topic=topic,
         record_count=record_count,
         record_size=record_size,
         records_per_second=throughput if throughput > 0 else None,
-        acks=ACKS[acks],
-        compression=Compression[compression.upper()],
+        acks=acks,
+        compression=compression,
         batch_size_bytes=batch_size,
         linger_ms=linger_ms,
         partition_count=partition_count,

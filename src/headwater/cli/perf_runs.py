@@ -15,15 +15,19 @@ from typing import Final, NamedTuple
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
+from headwater.cli.deliveries import Deliveries
 from headwater.cli.perf_pace import Pace
 from headwater.cli.perf_report import Latencies, PerfResult, progress_bar
 from headwater.client.admin import AdminOperations, NewTopic, OffsetTime, require_all
 from headwater.client.cluster_connection import ClusterConnection
 from headwater.client.plain_fetcher import PlainFetcher
-from headwater.client.plain_producer import Delivery, PlainProducer
-from headwater.wire.records import Compression
+from headwater.client.producer.async_producer import AsyncProducer
+from headwater.client.producer.record_metadata import OnDelivery, RecordMetadata
 
 _VALUES_DIFFERENT: Final = 500
+#: At full speed one record of so many is timed, since timing all would slow them down.
+_TIMED_ONE_OF: Final = 17
+_REQUEST_BYTES_MIN: Final = 1 << 20
 _LETTERS: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #: In front of each value whose way is timed: the run, and the moment at which it was due.
 _STAMP: Final = struct.Struct(">Qd")
@@ -37,10 +41,10 @@ class ProduceLoad(NamedTuple):
     record_count: int
     record_size: int
     records_per_second: float | None
-    acks: int
-    compression: Compression
+    acks: str
+    compression: str
     batch_size_bytes: int
-    linger_ms: float
+    linger_ms: int
     partition_count: int
 
 
@@ -59,46 +63,46 @@ async def prepare_topic(connection: ClusterConnection, topic: str, partition_cou
 
 
 async def measure_produce(
-    connection: ClusterConnection, load: ProduceLoad, *, show_bar: bool
+    connection: ClusterConnection, bootstrap: str, load: ProduceLoad, *, show_bar: bool
 ) -> PerfResult:
     """Send as fast as allowed until all is acknowledged."""
     await prepare_topic(connection, load.topic, load.partition_count)
-    latencies = Latencies()
-
-    def on_delivery(delivery: Delivery) -> None:
-        if delivery.error is None:
-            latencies.add(delivery.ended_s - delivery.opened_s, len(delivery.records))
-
-    producer = PlainProducer(
-        connection,
-        acks=load.acks,
-        compression=load.compression,
-        batch_size_bytes=load.batch_size_bytes,
-        linger_ms=load.linger_ms,
-        on_delivery=on_delivery,
-    )
+    latencies, deliveries = Latencies(), Deliveries()
     values = random_values(load.record_size, _VALUES_DIFFERENT)
-    loop = asyncio.get_running_loop()
-    async with (
-        producer,
-        progress_bar(
-            "producing", load.record_count, lambda: producer.delivered_count, is_shown=show_bar
-        ),
-    ):
-        started_s = loop.time()
+    timed_one_of = _TIMED_ONE_OF if load.records_per_second is None else 1
+
+    def timed() -> OnDelivery:
+        sent_s = perf_counter()
+
+        def note(metadata: RecordMetadata | None, error: KafkaError | None) -> None:
+            latencies.add(perf_counter() - sent_s)
+            deliveries.note(metadata, error)
+
+        return note
+
+    bar = progress_bar(
+        "producing", load.record_count, lambda: deliveries.written_count, is_shown=show_bar
+    )
+    async with _make_producer(bootstrap, load) as producer, bar:
+        # Finding the topic is no part of the measurement.
+        await producer.partitions_for(load.topic)
+        started_s = perf_counter()
         pace = Pace(load.records_per_second)
         for number in range(load.record_count):
             if load.records_per_second is not None:
                 await pace.next()
-            await producer.send(load.topic, values[number % len(values)])
+            on_delivery = deliveries.note if number % timed_one_of else timed()
+            await producer.send(load.topic, values[number % len(values)], on_delivery=on_delivery)
         await producer.flush()
-        elapsed_s = loop.time() - started_s
+        elapsed_s = perf_counter() - started_s
+    if deliveries.failure is not None:
+        raise deliveries.failure
     return PerfResult(
         f"Produced to {load.topic}",
-        producer.delivered_count,
-        producer.delivered_count * load.record_size,
+        deliveries.written_count,
+        deliveries.written_count * load.record_size,
         elapsed_s,
-        [("batch to answer", latencies)],
+        [("sent to answered", latencies)],
     )
 
 
@@ -146,20 +150,22 @@ async def measure_consume(
 
 
 async def measure_latency(
-    producing: ClusterConnection, consuming: ClusterConnection, load: ProduceLoad, *, show_bar: bool
+    connection: ClusterConnection, bootstrap: str, load: ProduceLoad, *, show_bar: bool
 ) -> PerfResult:
     """Send at a steady pace, and time each record's way to the answer and to a consumer."""
-    await prepare_topic(producing, load.topic, load.partition_count)
-    offsets = await _offsets(consuming, load.topic, OffsetTime.LATEST)
-    to_answer, to_consumer = Latencies(), Latencies()
+    await prepare_topic(connection, load.topic, load.partition_count)
+    offsets = await _offsets(connection, load.topic, OffsetTime.LATEST)
+    to_answer, to_consumer, deliveries = Latencies(), Latencies(), Deliveries()
     run_id = random.getrandbits(63)
     received = 0
     loop = asyncio.get_running_loop()
 
-    def on_delivery(delivery: Delivery) -> None:
-        for record in delivery.records if delivery.error is None else ():
-            _, due_s = _STAMP.unpack_from(record.value or bytes(STAMP_SIZE))
+    def timed_from(due_s: float) -> OnDelivery:
+        def note(metadata: RecordMetadata | None, error: KafkaError | None) -> None:
             to_answer.add(perf_counter() - due_s)
+            deliveries.note(metadata, error)
+
+        return note
 
     async def receive(fetcher: PlainFetcher) -> None:
         nonlocal received
@@ -174,23 +180,23 @@ async def measure_latency(
                         to_consumer.add(now_s - due_s)
                         received += 1
 
-    async with PlainFetcher(consuming) as fetcher:
+    bar = progress_bar("measuring", load.record_count, lambda: received, is_shown=show_bar)
+    async with PlainFetcher(connection) as fetcher:
         fetcher.assign(offsets)
         receiving = loop.create_task(receive(fetcher))
-        producer = PlainProducer(producing, acks=load.acks, linger_ms=0, on_delivery=on_delivery)
         filling = random_values(max(load.record_size - STAMP_SIZE, 0), 1)[0]
         started_s = loop.time()
         try:
-            async with (
-                producer,
-                progress_bar("measuring", load.record_count, lambda: received, is_shown=show_bar),
-            ):
+            async with _make_producer(bootstrap, load) as producer, bar:
                 pace = Pace(load.records_per_second)
                 for _ in range(load.record_count):
                     due_s = await pace.next()
-                    await producer.send(load.topic, _STAMP.pack(run_id, due_s) + filling)
+                    value = _STAMP.pack(run_id, due_s) + filling
+                    await producer.send(load.topic, value, on_delivery=timed_from(due_s))
                 await producer.flush()
-                async with asyncio.timeout(consuming.timeout_s):
+                if deliveries.failure is not None:
+                    raise deliveries.failure
+                async with asyncio.timeout(connection.timeout_s):
                     await receiving
         except TimeoutError:
             raise KafkaError(
@@ -206,6 +212,17 @@ async def measure_latency(
         received * max(load.record_size, STAMP_SIZE),
         elapsed_s,
         [("due to answered", to_answer), ("due to consumed", to_consumer)],
+    )
+
+
+def _make_producer(bootstrap: str, load: ProduceLoad) -> AsyncProducer:
+    return AsyncProducer(
+        bootstrap_servers=bootstrap,
+        acks=load.acks,
+        compression_type=load.compression,
+        batch_size=load.batch_size_bytes,
+        linger_ms=load.linger_ms,
+        max_request_size=max(_REQUEST_BYTES_MIN, 2 * load.record_size),
     )
 
 

@@ -7,13 +7,13 @@ from typing import Annotated, Final
 
 import typer
 
-from headwater.cli.cluster_option import BootstrapServer, on_cluster
+from headwater.cli.cluster_option import BootstrapServer, bootstrap_servers, on_cluster
 from headwater.cli.topic_argument import TopicArgument, TopicOption, one_topic
 
 app = typer.Typer(pretty_exceptions_enable=False)
 
 COMPRESSIONS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
-ACKS: Final = {"all": -1, "-1": -1, "0": 0, "1": 1}
+ACKS: Final = ("all", "-1", "1", "0")
 EXIT_FAILURE: Final = 1
 EXIT_INTERRUPTED: Final = 130
 
@@ -139,7 +139,7 @@ def produce(
         line_format=LineFormat(properties or []),
         partition=partition,
         headers=tuple(_parse_header(header) for header in headers or []),
-        acks=ACKS[acks],
+        acks=acks,
         compression=compression,
         linger_ms=linger_ms,
         batch_size_bytes=batch_size_bytes,
@@ -147,9 +147,10 @@ def produce(
         delivery_timeout_ms=delivery_timeout_ms,
         max_block_ms=max_block_ms,
     )
+    # The producer has its own connections, and patience; a cluster that is not there is told now.
     report = on_cluster(
         bootstrap_server,
-        lambda connection: run(connection, options),
+        lambda _: run(bootstrap_servers(bootstrap_server), options),
         timeout_ms=request_timeout_ms,
     )
     if sys.stderr.isatty():

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from headwater import Admin, AsyncAdmin, NewTopic, TopicPartition, errors
+from headwater import Admin, AsyncAdmin, NewTopic, Producer, TopicPartition, errors
 from headwater.base.errors import KafkaError
 from headwater.client.admin import (
     AdminOperations,
@@ -17,7 +17,6 @@ from headwater.client.admin import (
     ResourceType,
     require_all,
 )
-from headwater.client.plain_producer import PlainProducer
 from tests.support.async_tests import run_async
 from tests.support.broker_process import free_port
 from tests.support.clusters import Cluster
@@ -35,13 +34,9 @@ def topic(admin: Admin, cluster: Cluster) -> str:
     """A topic of two partitions, with five records in the first."""
     name = cluster.new_name()
     require_all(admin.create_topics([NewTopic(name, partition_count=2)]))
-
-    async def fill() -> None:
-        async with PlainProducer(admin.core.connection) as producer:
-            for number in range(5):
-                await producer.send(name, str(number).encode(), partition=0)
-
-    admin.run(fill())
+    with Producer(bootstrap_servers=cluster.bootstrap) as producer:
+        futures = [producer.send(name, b"%d" % number, partition=0) for number in range(5)]
+    assert [future.result().offset for future in futures] == list(range(5))
     return name
 
 

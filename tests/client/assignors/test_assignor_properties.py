@@ -28,7 +28,7 @@ subscriptions_of = st.dictionaries(
 assignors = st.sampled_from(
     [RangeAssignor, RoundRobinAssignor, StickyAssignor, CooperativeStickyAssignor]
 )
-many = settings(max_examples=rounds(50, 3000), deadline=None)
+many = settings(max_examples=rounds(30, 2000), deadline=None)
 
 Owned = dict[str, set[TopicPartition]]
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from headwater.client.columns import record_columns
 from headwater.client.columns.arrow_batches import ArrowPart, arrow_schema, columns_to_arrow
-from headwater.client.columns.record_columns import decode_batches, decode_columns
+from headwater.client.columns.record_columns import decode_batches
 from headwater.wire.records import (
     Compression,
     Record,
@@ -64,7 +64,9 @@ def test_has_every_field_of_every_record(
     expected: list[dict[str, object]] = []
     for topic, partition, records, compression, kind in given_parts:
         batch = encode_batch(records, compression=compression, timestamp_type=kind)
-        parts.append(ArrowPart(topic, partition, decode_columns(batch, read_batch_header(batch))))
+        parts.append(
+            ArrowPart(topic, partition, decode_batches([(batch, read_batch_header(batch))]))
+        )
         expected += rows_of(topic, partition, batch)
     table = columns_to_arrow(parts)
     table.validate(full=True)
@@ -91,7 +93,7 @@ def test_a_part_of_many_batches() -> None:
 def test_a_header_key_that_is_no_text_is_readable() -> None:
     key = b"\xffname".decode("utf-8", "surrogateescape")
     batch = encode_batch([Record(0, 5, None, b"v", ((key, b"x"),))])
-    columns = decode_columns(batch, read_batch_header(batch))
+    columns = decode_batches([(batch, read_batch_header(batch))])
     table = columns_to_arrow([ArrowPart("t", 0, columns)])
     table.validate(full=True)
     assert table.column("headers").to_pylist() == [[{"key": "\ufffdname", "value": b"x"}]]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from headwater.base.errors import KafkaError
 from headwater.client.columns import record_columns
 from headwater.client.columns.consumer_records import columns_to_records
-from headwater.client.columns.record_columns import decode_batches, decode_columns
+from headwater.client.columns.record_columns import decode_batches
 from headwater.client.consumer.consumer_record import ConsumerRecord
 from headwater.wire.records import (
     HEADER_SIZE,
@@ -72,7 +72,7 @@ def plain(records: list[ConsumerRecord]) -> list[Record]:
 
 
 def read_back(batch: bytes, *, check_crc: bool = True) -> list[Record]:
-    columns = decode_columns(batch, read_batch_header(batch), check_crc=check_crc)
+    columns = decode_batches([(batch, read_batch_header(batch))], check_crc=check_crc)
     return plain(columns_to_records("topic", 0, columns))
 
 
@@ -99,7 +99,7 @@ def test_reads_what_the_plain_reader_reads(
     with pytest.MonkeyPatch.context() as patcher:
         # The arrays must do it alone, without the plain reader that they can fall back on.
         patcher.delattr(record_columns, "_decoded_by_records")
-        columns = decode_columns(batch, header)
+        columns = decode_batches([(batch, header)])
     assert columns_to_records("topic", 3, columns) == expected
     middle = len(records) // 2
     assert columns_to_records("topic", 3, columns.part(middle, len(columns))) == expected[middle:]
@@ -121,7 +121,9 @@ def test_reads_many_batches_together(
     one_by_one = [
         record
         for batch in batches
-        for record in columns_to_records("t", 1, decode_columns(batch, read_batch_header(batch)))
+        for record in columns_to_records(
+            "t", 1, decode_batches([(batch, read_batch_header(batch))])
+        )
     ]
     assert together.batch_count == len(batches)
     assert columns_to_records("t", 1, together) == one_by_one
@@ -242,6 +244,6 @@ def test_deserializers_do_not_see_null() -> None:
     header = read_batch_header(batch)
     expected = [(None, 1), (2, None), (3, 4)]
     made = columns_to_records(
-        "t", 0, decode_columns(batch, header), deserialize_key=int, deserialize_value=int
+        "t", 0, decode_batches([(batch, header)]), deserialize_key=int, deserialize_value=int
     )
     assert [(record.key, record.value) for record in made] == expected

@@ -103,6 +103,26 @@ async def test_positions_commits_and_questions(cluster: Cluster) -> None:
 
 
 @run_async
+async def test_who_is_out_of_its_group_stays_who_it_was(cluster: Cluster) -> None:
+    """A late commit in a transaction must not go out without the member's name."""
+    topic = new_topic(cluster)
+    async with member(
+        cluster, topic, max_poll_interval_ms=500, heartbeat_interval_ms=100
+    ) as consumer:
+        consumer.subscribe([topic])
+        async with asyncio.timeout(30.0):
+            while not consumer.assignment():
+                await consumer.poll(0.1)
+            identity = consumer.group_identity()
+            assert identity.generation_id >= 0
+            membership = consumer._core.group.membership
+            assert membership is not None
+            while membership.identity.generation_id >= 0:
+                await asyncio.sleep(0.05)
+        assert consumer.group_identity() == identity
+
+
+@run_async
 async def test_waking_up_and_closing(cluster: Cluster) -> None:
     topic = new_topic(cluster)
     consumer = AsyncConsumer(bootstrap_servers=cluster.bootstrap)

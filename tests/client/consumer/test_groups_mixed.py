@@ -86,7 +86,7 @@ def produce(cluster: Cluster, topic: str, count: int) -> None:
 
 
 @pytest.mark.kafka
-@pytest.mark.parametrize("java_leads", [True, False])
+@pytest.mark.parametrize("java_leads", [pytest.param(True, marks=pytest.mark.full), False])
 @pytest.mark.parametrize(
     "assignor",
     [

@@ -109,7 +109,7 @@ class Story:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nobody_shares_a_partition_and_all_ends_well(kind: str) -> None:
-    for seed in range(rounds(3, 150)):
+    for seed in range(rounds(2, 60)):
         story = Story(kind, seed)
         try:
             story.tell()

@@ -201,6 +201,18 @@ def test_a_refusal_that_lasts_is_told() -> None:
     assert failure is not None and failure.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
+def test_a_partition_that_does_not_exist_is_told_once() -> None:
+    consumer = PlayedConsumer(played_metadata({0: 1}))
+    consumer.subscription.assign([partition(0), partition(5)])
+    for _ in range(3):
+        consumer.step()
+    failure = consumer.side.take_failure()
+    assert failure is not None and failure.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert consumer.side.take_failure() is None
+    consumer.answer_all(ListOffsetsRequest, lambda _: listed(0))
+    assert consumer.subscription.state(partition(0)).has_position
+
+
 # -- truncation ----------------------------------------------------------------------------------
 
 

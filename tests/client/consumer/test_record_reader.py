@@ -66,7 +66,7 @@ def test_any_pieces_in_any_form_are_the_records_from_the_offset_on(
         next_offset = first + count
     reader = reader_of(data, fetch_offset)
     got: list[int] = []
-    for _ in range(400):
+    for _ in range(1200):
         as_columns, count = pieces[len(got) % len(pieces)]
         if as_columns:
             columns = reader.take_columns(count)

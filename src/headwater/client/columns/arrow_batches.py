@@ -71,19 +71,9 @@ def columns_to_arrow(parts: Sequence[ArrowPart]) -> pyarrow.RecordBatch:
             arrow.array(_joined([columns.offsets for columns in all_columns])),
             arrow.array(_joined([columns.timestamps for columns in all_columns])),
             arrow.array(_timestamp_types(all_columns)),
-            _one_array(
-                arrow,
-                [_fields(arrow, c.data, c.key_starts, c.key_sizes) for c in all_columns],
-                arrow.binary(),
-            ),
-            _one_array(
-                arrow,
-                [_fields(arrow, c.data, c.value_starts, c.value_sizes) for c in all_columns],
-                arrow.binary(),
-            ),
-            _one_array(
-                arrow, [_headers(arrow, c) for c in all_columns], arrow.list_(_header_type(arrow))
-            ),
+            _field_column(arrow, [(c.data, c.key_starts, c.key_sizes) for c in all_columns]),
+            _field_column(arrow, [(c.data, c.value_starts, c.value_sizes) for c in all_columns]),
+            _header_column(arrow, all_columns),
         ],
         schema=arrow_schema(),
     )
@@ -103,12 +93,21 @@ def _timestamp_types(all_columns: list[RecordColumns]) -> object:
     return np.repeat(kinds, [run.record_count for run in runs])
 
 
-def _one_array(
-    arrow: ModuleType, arrays: list[pyarrow.Array], kind: pyarrow.DataType
-) -> pyarrow.Array:
-    if len(arrays) == 1:
-        return arrays[0]
-    return arrow.concat_arrays(arrays) if arrays else arrow.array([], kind)
+def _field_column(arrow: ModuleType, places: list[tuple[bytes, Longs, Longs]]) -> pyarrow.Array:
+    """The keys or the values of all parts; to make null of each part would cost more."""
+    if all((sizes < 0).all() for _, _, sizes in places):
+        return arrow.nulls(sum(len(sizes) for _, _, sizes in places), arrow.binary())
+    return _one_array(arrow, [_fields(arrow, *place) for place in places])
+
+
+def _header_column(arrow: ModuleType, all_columns: list[RecordColumns]) -> pyarrow.Array:
+    if all(columns.headers is None for columns in all_columns):
+        return _no_headers(arrow, sum(map(len, all_columns)))
+    return _one_array(arrow, [_headers(arrow, columns) for columns in all_columns])
+
+
+def _one_array(arrow: ModuleType, arrays: list[pyarrow.Array]) -> pyarrow.Array:
+    return arrays[0] if len(arrays) == 1 else arrow.concat_arrays(arrays)
 
 
 def _fields(arrow: ModuleType, data: bytes, starts: Longs, sizes: Longs) -> pyarrow.Array:
@@ -133,31 +132,22 @@ def _fields(arrow: ModuleType, data: bytes, starts: Longs, sizes: Longs) -> pyar
     return scattered.take(arrow.array(np.arange(1, 2 * count, 2, dtype=np.int32)))
 
 
+def _no_headers(arrow: ModuleType, count: int) -> pyarrow.Array:
+    bounds = arrow.array(np.zeros(count + 1, np.int32))
+    return arrow.ListArray.from_arrays(bounds, arrow.array([], _header_type(arrow)))
+
+
 def _headers(arrow: ModuleType, columns: RecordColumns) -> pyarrow.Array:
     headers = columns.headers
     if headers is None:
-        bounds = np.zeros(len(columns) + 1, np.int32)
-        keys, values = arrow.array([], arrow.string()), arrow.array([], arrow.binary())
-    else:
-        first, last = int(headers.firsts[0]), int(headers.firsts[-1])
-        bounds = (headers.firsts - first).astype(np.int32)
-        keys = _texts(
-            arrow,
-            _fields(
-                arrow,
-                columns.data,
-                headers.key_starts[first:last],
-                headers.key_sizes[first:last],
-            ),
-        )
-        values = _fields(
-            arrow,
-            columns.data,
-            headers.value_starts[first:last],
-            headers.value_sizes[first:last],
-        )
-    structs = arrow.StructArray.from_arrays([keys, values], names=["key", "value"])
-    return arrow.ListArray.from_arrays(arrow.array(bounds), structs)
+        return _no_headers(arrow, len(columns))
+    first, last = int(headers.firsts[0]), int(headers.firsts[-1])
+    own = slice(first, last)
+    keys = _fields(arrow, columns.data, headers.key_starts[own], headers.key_sizes[own])
+    values = _fields(arrow, columns.data, headers.value_starts[own], headers.value_sizes[own])
+    structs = arrow.StructArray.from_arrays([_texts(arrow, keys), values], names=["key", "value"])
+    bounds = arrow.array((headers.firsts - first).astype(np.int32))
+    return arrow.ListArray.from_arrays(bounds, structs)
 
 
 def _texts(arrow: ModuleType, keys: pyarrow.Array) -> pyarrow.Array:

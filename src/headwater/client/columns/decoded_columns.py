@@ -48,6 +48,8 @@ class RecordColumns:
     def part(self, start: int, stop: int) -> "RecordColumns":
         """The records from `start` to before `stop`; nothing is copied."""
         start, stop, _ = slice(start, stop).indices(len(self))
+        if start == 0 and stop == len(self):
+            return self
         return RecordColumns(
             self.data,
             self.offsets[start:stop],

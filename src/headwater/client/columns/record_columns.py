@@ -45,31 +45,19 @@ from headwater.wire.records import (
     decompress,
     validate_batch,
 )
+from headwater.wire.records.batch_header import TIMESTAMP_TYPE_BIT
 from headwater.wire.records.record_section import (
     check_record_count,
     check_section_end,
     read_records,
 )
 
-__all__ = ["BatchRun", "RecordColumns", "decode_batches", "decode_columns"]
+__all__ = ["BatchRun", "RecordColumns", "decode_batches"]
 
 #: Below so many records the plain reader is faster.
 ARRAY_RECORDS_MIN: Final = 96
 #: No more batches are read together once they have decompressed to this.
 _JOINED_BYTES_MAX: Final = 16 << 20
-
-
-def decode_columns(
-    batch: Buffer,
-    header: BatchHeader,
-    *,
-    check_crc: bool = True,
-    max_decompressed_bytes: int = DECOMPRESSED_BYTES_MAX,
-) -> RecordColumns:
-    """The records of one batch, which `batch` begins with."""
-    return decode_batches(
-        [(batch, header)], check_crc=check_crc, max_decompressed_bytes=max_decompressed_bytes
-    )
 
 
 def decode_batches(
@@ -174,19 +162,20 @@ def _record_bounds(
 
 
 def _spread(headers: list[BatchHeader], numbers: list[int]) -> Longs:
-    """A number of each batch for each of its records."""
-    counts = [header.record_count for header in headers]
-    return np.repeat(np.array(numbers, np.int64), counts)
+    """A number of each batch for each of its records, or the one number for all."""
+    each = np.array(numbers, np.int64)
+    return each if len(headers) == 1 else np.repeat(each, [h.record_count for h in headers])
 
 
 def _timestamps(headers: list[BatchHeader], raw: npt.NDArray[np.uint64]) -> Longs:
     # Array arithmetic wraps around as Java's does.
     timestamps = _spread(headers, [header.base_timestamp for header in headers]) + unzigzag(raw)
-    first = 0
-    for header in headers:
-        if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
-            timestamps[first : first + header.record_count] = header.max_timestamp
-        first += header.record_count
+    if any(header.attributes & TIMESTAMP_TYPE_BIT for header in headers):
+        first = 0
+        for header in headers:
+            if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
+                timestamps[first : first + header.record_count] = header.max_timestamp
+            first += header.record_count
     return timestamps
 
 

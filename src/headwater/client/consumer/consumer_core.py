@@ -131,6 +131,7 @@ class ConsumerCore:
     def _assignment_changed(self, removed: Collection[TopicPartition]) -> None:
         self._buffer.drop(removed)
         self.poll_side.hand_out.drop(removed)
+        self.group.note_identity()
         names = self.subscription.topics() | self.group.topics()
         self._upkeep.set_topics(names)
         self._upkeep.add_topics(names)

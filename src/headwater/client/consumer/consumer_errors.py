@@ -60,6 +60,14 @@ class InvalidOffsetError(OffsetOutOfRangeError):
 class NoOffsetForPartitionError(InvalidOffsetError):
     """The group has committed no offset for the partition."""
 
+    @classmethod
+    def of(cls, topic_partition: TopicPartition) -> NoOffsetForPartitionError:
+        return cls(
+            topic_partition,
+            f"There is no committed offset for {topic_partition}, and auto.offset.reset is none: "
+            "seek to where it is to be read from.",
+        )
+
 
 class LogTruncationError(InvalidOffsetError):
     """The new leader does not have what was read already.

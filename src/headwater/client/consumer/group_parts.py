@@ -44,6 +44,7 @@ class GroupParts:
         self._group_id = options.group_id
         self.membership: ClassicMembership | ConsumerMembership | None = None
         self.offset_commits: OffsetCommits | None = None
+        self._last_identity: GroupIdentity | None = None
         if options.group_id is None:
             return
         values = options.values
@@ -85,17 +86,30 @@ class GroupParts:
         return frozenset() if self.membership is None else self.membership.group_topics
 
     def identity(self) -> GroupIdentity:
-        """Who commits; raises if there is no group."""
+        """Who commits in a transaction; raises if there is no group.
+
+        Who is a member no longer stays who it was. A commit in a transaction without a member's
+        name is believed by every coordinator, so one that came too late would undo what those who
+        have the partitions now have done.
+        """
         if self._group_id is None:
             raise NoGroupError("This consumer belongs to no group: set group.id.")
         if self.membership is None or not self._subscription.is_subscribed:
             return GroupIdentity(self._group_id)
-        return self.membership.identity
+        identity = self.membership.identity
+        if identity.generation_id < 0 and self._last_identity is not None:
+            return self._last_identity
+        return identity
 
     def _committer(self) -> GroupIdentity:
         if self.membership is not None and self._subscription.is_subscribed:
             return self.membership.committer()
         return self.identity()
+
+    def note_identity(self) -> None:
+        """The assignment has changed: remember as whom, should the membership be lost."""
+        if self.membership is not None and self.membership.identity.generation_id >= 0:
+            self._last_identity = self.membership.identity
 
     def enforce_rebalance(self, reason: str, now_s: float) -> None:
         if self.membership is not None:

@@ -36,10 +36,6 @@ class OffsetTracker:
         return len(self._window)
 
     @property
-    def undone_count(self) -> int:
-        return len(self._window) - len(self._done)
-
-    @property
     def next_offset(self) -> int | None:
         """One more than the last offset that was begun; None at first."""
         return self._next_offset

@@ -96,6 +96,18 @@ class PartitionState:
         self.step = PositionStep.FETCHING if offset_epoch == NO_EPOCH else PositionStep.VALIDATING
         self.settled()
 
+    def follow_leader(self, leader_id: int, leader_epoch: int) -> None:
+        """Take over who leads; what was read in another epoch is to be validated."""
+        self.leader_id = leader_id
+        # The metadata of a broker that is behind do not count.
+        if leader_epoch <= self.current_leader_epoch:
+            return
+        was_known = self.current_leader_epoch != NO_EPOCH
+        self.current_leader_epoch = leader_epoch
+        if was_known and self.step is PositionStep.FETCHING:
+            self.step = PositionStep.VALIDATING
+            self.settled()
+
     def request_reset(self, reset: OffsetReset | None = None) -> None:
         """Find an offset anew."""
         self.step = PositionStep.RESETTING

@@ -83,6 +83,8 @@ class Positions:
         self._generator = generator
         self._wall_ms = wall_ms
         self._seen_s = 0.0
+        #: Partitions that do not exist, of which the user has heard.
+        self._missing: set[TopicPartition] = set()
         self._failures = failures
         self._waiters: list[Completion[None]] = []
 
@@ -152,19 +154,12 @@ class Positions:
             partition = topic.partition(state.topic_partition.partition)
         except UnknownTopicError as error:
             state.leader_id = NO_LEADER
-            if self._subscription.is_manual and not state.has_position:
+            if self._subscription.is_manual and state.topic_partition not in self._missing:
+                self._missing.add(state.topic_partition)
                 self._tell(error)
             return
-        is_newer = partition.leader_epoch > state.current_leader_epoch
-        state.leader_id = partition.leader_id
-        # The metadata of a broker that is behind do not count.
-        if not is_newer:
-            return
-        was_known = state.current_leader_epoch != NO_EPOCH
-        state.current_leader_epoch = partition.leader_epoch
-        if was_known and state.step is PositionStep.FETCHING:
-            state.step = PositionStep.VALIDATING
-            state.settled()
+        self._missing.discard(state.topic_partition)
+        state.follow_leader(partition.leader_id, partition.leader_epoch)
 
     # -- committed offsets -----------------------------------------------------------------------
 
@@ -204,13 +199,7 @@ class Positions:
 
     def _no_offset(self, state: PartitionState, now_s: float) -> None:
         state.not_before_s = now_s + self._policy.backoff_max_ms / 1000
-        self._tell(
-            NoOffsetForPartitionError(
-                state.topic_partition,
-                f"There is no committed offset for {state.topic_partition}, and auto.offset.reset "
-                "is none: seek to where it is to be read from.",
-            )
-        )
+        self._tell(NoOffsetForPartitionError.of(state.topic_partition))
 
     # -- resets ----------------------------------------------------------------------------------
 

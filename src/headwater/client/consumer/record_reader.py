@@ -25,6 +25,8 @@ from headwater.wire.records import BatchHeader, TimestampType, decode_batch
 
 #: Batches are decoded together until they have so many records.
 GROUP_RECORDS: Final = 4000
+#: The same for columns, of which nothing else is made than larger columns.
+COLUMN_GROUP_RECORDS: Final = 10_000
 
 RawBatch = tuple[memoryview, BatchHeader | None]
 

@@ -19,7 +19,7 @@ from headwater.client.errors import ClientClosedError
 from headwater.client.producer.delivery_future import DeliveryFuture
 from headwater.client.producer.delivery_group import DeliveryGroup
 from headwater.client.producer.partitioners import PartitionerLike
-from headwater.client.producer.producer_core import ProducerCore, Surroundings
+from headwater.client.producer.producer_core import ProducerCore
 from headwater.client.producer.producer_identity import PreparedTransactionState
 from headwater.client.producer.producer_record import ProducerRecord
 from headwater.client.producer.record_intake import ForTopic, Wait
@@ -27,6 +27,7 @@ from headwater.client.producer.record_metadata import OnDelivery, RecordMetadata
 from headwater.client.producer.send_rules import OnDrop, make_rules
 from headwater.client.producer.serialized_record import Headers
 from headwater.client.producer.serializers import SerializerLike
+from headwater.client.producer.surroundings import Surroundings
 from headwater.client.producer.transaction_scope import AsyncTransaction
 from headwater.client.producer.transactions import Transactions
 from headwater.client.settings.client_config import parse_settings

@@ -22,7 +22,6 @@ from headwater.client.consumer.offset_and_metadata import OffsetAndMetadata
 from headwater.client.producer.delivery_future import DeliveryFuture
 from headwater.client.producer.delivery_group import DeliveryGroup
 from headwater.client.producer.partitioners import PartitionerLike
-from headwater.client.producer.producer_core import Surroundings
 from headwater.client.producer.producer_identity import PreparedTransactionState
 from headwater.client.producer.producer_record import ProducerRecord
 from headwater.client.producer.record_intake import Offer
@@ -30,6 +29,7 @@ from headwater.client.producer.record_metadata import OnDelivery
 from headwater.client.producer.send_rules import OnDrop, make_rules
 from headwater.client.producer.serialized_record import Headers
 from headwater.client.producer.serializers import SerializerLike
+from headwater.client.producer.surroundings import Surroundings
 from headwater.client.producer.threaded_engine import ThreadedEngine
 from headwater.client.producer.transaction_scope import SyncTransaction
 from headwater.client.producer.transactions import Transactions

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
 import threading
 from collections.abc import Callable
-from typing import NamedTuple
 
 from headwater.base.clocks import Clock
 from headwater.base.settings import SettingValues
 from headwater.client.ask import Machine
-from headwater.client.cluster_connection import Connect
 from headwater.client.cluster_metadata import PartitionInfo
 from headwater.client.coordinator_cache import CoordinatorCache
 from headwater.client.driver import Driver
@@ -31,6 +28,7 @@ from headwater.client.producer.record_accumulator import RecordAccumulator
 from headwater.client.producer.record_intake import ForMemory, ForTopic, RecordIntake
 from headwater.client.producer.send_rules import SendRules
 from headwater.client.producer.sender import Sender, SenderSettings
+from headwater.client.producer.surroundings import Surroundings
 from headwater.client.producer.topic_finder import TopicFinder
 from headwater.client.producer.transaction_manager import TransactionManager
 from headwater.client.producer.transactions import Transactions
@@ -42,14 +40,6 @@ from headwater.client.settings.producer_settings import (
     is_idempotent,
 )
 from headwater.wire.messages.api_versions import ApiVersionsResponse
-
-
-class Surroundings(NamedTuple):
-    """What the world outside gives a producer, and a simulator instead of it."""
-
-    clock: Clock
-    connect: Connect
-    generator: random.Random
 
 
 class ProducerCore:

@@ -47,7 +47,7 @@ class RecordAccumulator:
         self._memory_waiters: dict[Callable[[], None], int] = {}
         #: So much must be free before anybody is told: who then finds room for many records comes
         #: back less often, and threads spend their time on records and not on taking turns.
-        self._memory_for_waiters = buffer_bytes // 100000
+        self._memory_for_waiters = buffer_bytes // 256
         self._flush_count = 0
         self._on_done: list[Callable[[ProduceBatch], None]] = [self._batch_ended]
 

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.errors import InvalidRecordError
 from headwater.wire.records import Header
 
 
@@ -26,10 +26,10 @@ SerializerLike: TypeAlias = Serializer | Callable[[Any], bytes | None]
 Serialize: TypeAlias = Callable[[str, Any], bytes | None]
 
 
-class SerializationError(KafkaError):
+class SerializationError(InvalidRecordError):
     """A key or a value that cannot be turned into bytes."""
 
-    code = ErrorCode.INVALID_RECORD
+    advice = ""
 
 
 class BytesSerializer:

@@ -15,11 +15,12 @@ from headwater.base.settings import SettingError, SettingValues
 from headwater.client.background_loop import BackgroundLoop
 from headwater.client.errors import ClientClosedError, DeadlineError
 from headwater.client.producer.delivery_future import DeliveryFuture
-from headwater.client.producer.producer_core import ProducerCore, Surroundings
+from headwater.client.producer.producer_core import ProducerCore
 from headwater.client.producer.producer_record import ProducerRecord
 from headwater.client.producer.record_intake import ForTopic, Wait
 from headwater.client.producer.record_metadata import OnDelivery
 from headwater.client.producer.send_rules import SendRules
+from headwater.client.producer.surroundings import Surroundings
 from headwater.client.producer.transactions import Transactions
 
 T = TypeVar("T")

@@ -32,6 +32,7 @@ from headwater.client.spool.spool_errors import SpoolDamagedError, SpoolError
 from headwater.client.spool.spooled_outcome import Outcome
 
 POSITION_INTERVAL_MS: Final = 100
+_REFUSALS: Final = frozenset({Trouble.REFUSED, Trouble.TOPIC_MISSING})
 
 _logger = logging.getLogger(__name__)
 
@@ -258,17 +259,13 @@ class Shipper:
             for shipment in failed:
                 shipment.forget_producer()
             return False
-        if troubles & {Trouble.REFUSED, Trouble.TOPIC_MISSING}:
+        if troubles & _REFUSALS:
             return self._recover_one(failed[0])
         return all(self._outbox.send(shipment, alone=False) for shipment in failed)
 
     def _recover_one(self, shipment: Shipment) -> bool:
         error = shipment.error
-        is_refused = error is not None and trouble_of(error) in (
-            Trouble.REFUSED,
-            Trouble.TOPIC_MISSING,
-        )
-        if error is None or not is_refused or not shipment.was_alone:
+        if error is None or trouble_of(error) not in _REFUSALS or not shipment.was_alone:
             return self._outbox.send(shipment, alone=True)
         self._refused.append(shipment.record, error)
         self.refused_count += 1
