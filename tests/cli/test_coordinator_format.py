@@ -8,7 +8,7 @@ import uuid
 import pytest
 import typer
 
-from headwater.base.ids import TopicPartition, topic_id_to_text
+from headwater.base.ids import topic_id_to_text
 from headwater.cli.coordinator_format import (
     GROUP_METADATA,
     OFFSETS,
@@ -17,7 +17,7 @@ from headwater.cli.coordinator_format import (
     StoredJsonFormat,
 )
 from headwater.cli.formatter_option import ALIASES, NAMES, parse_formatter
-from headwater.client.fetched_partition import FetchedBatch
+from headwater.client.consumer.consumer_record import ConsumerRecord
 from headwater.coordinator.group.group_metadata_record import (
     GroupMetadataValue,
     MemberMetadata,
@@ -35,18 +35,21 @@ from headwater.coordinator.txn.transaction_record import (
     TransactionLogKey,
     TransactionLogValue,
 )
-from headwater.wire.records import Record, TimestampType
+from headwater.wire.records import TimestampType
 
-TP = TopicPartition("__consumer_offsets", 20)
 COMMIT_MS = 1_538_843_128_354
 WEEK_MS = 604_800_000
 TOPIC_ID = uuid.UUID(int=77)
 
 
 def printed(format_records: OffsetsFormat | StoredJsonFormat, *stored: StoredRecord) -> str:
-    records = [Record(number, 0, each.key, each.value) for number, each in enumerate(stored)]
-    batch = FetchedBatch(records, TimestampType.CREATE_TIME, leader_epoch=0)
-    return format_records(TP, batch, records).decode()
+    records = [consumed(number, each.key, each.value) for number, each in enumerate(stored)]
+    return format_records(records).decode()
+
+
+def consumed(offset: int, key: bytes | None, value: bytes | None) -> ConsumerRecord:
+    kind = TimestampType.CREATE_TIME
+    return ConsumerRecord("__consumer_offsets", 20, offset, 0, kind, key, value, (), 0)
 
 
 def value(offset: int = 2130, **fields: object) -> OffsetCommitValue:
@@ -207,12 +210,7 @@ def test_what_nobody_can_read() -> None:
         {"version": 3, "data": "unknown"},
         {"version": None, "data": "unknown"},
     ]
-    assert (
-        OffsetsFormat(WEEK_MS)(
-            TP, FetchedBatch([], TimestampType.CREATE_TIME, 0), [Record(0, 0, None, b"")]
-        )
-        == b""
-    )
+    assert OffsetsFormat(WEEK_MS)([consumed(0, None, b"")]) == b""
 
 
 def test_names_of_formatters() -> None:

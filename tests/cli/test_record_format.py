@@ -2,21 +2,27 @@ import json
 
 import pytest
 
-from headwater.base.ids import TopicPartition
 from headwater.cli.record_format import JsonFormat, TextFormat
-from headwater.client.fetched_partition import FetchedBatch
-from headwater.wire.records import Record, TimestampType
+from headwater.client.consumer.consumer_record import ConsumerRecord
+from headwater.wire.records import Header, TimestampType
 
-TP = TopicPartition("orders", 3)
+
+def record(
+    offset: int,
+    timestamp: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: tuple[Header, ...] = (),
+    timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+) -> ConsumerRecord:
+    return ConsumerRecord("orders", 3, offset, timestamp, timestamp_type, key, value, headers, 9)
+
+
 RECORDS = [
-    Record(5, 1234, b"k", b"v", (("a", b"1"), ("b", None))),
-    Record(6, -1, None, None, ()),
-    Record(7, 1236, b"\xff", b"\x00\xfe", ()),
+    record(5, 1234, b"k", b"v", (("a", b"1"), ("b", None))),
+    record(6, -1, None, None),
+    record(7, 1236, b"\xff", b"\x00\xfe"),
 ]
-
-
-def batch(timestamp_type: TimestampType = TimestampType.CREATE_TIME) -> FetchedBatch:
-    return FetchedBatch(RECORDS, timestamp_type, leader_epoch=9)
 
 
 @pytest.mark.parametrize(
@@ -47,18 +53,17 @@ def batch(timestamp_type: TimestampType = TimestampType.CREATE_TIME) -> FetchedB
     ],
 )
 def test_text(properties: list[str], printed: bytes) -> None:
-    assert TextFormat(properties)(TP, batch(), RECORDS) == printed
+    assert TextFormat(properties)(RECORDS) == printed
 
 
 def test_the_brokers_time_is_told_as_such() -> None:
-    printed = TextFormat(["print.timestamp=true"])(
-        TP, batch(TimestampType.LOG_APPEND_TIME), RECORDS[:1]
-    )
+    stamped = record(5, 1234, b"k", b"v", timestamp_type=TimestampType.LOG_APPEND_TIME)
+    printed = TextFormat(["print.timestamp=true"])([stamped])
     assert printed == b"LogAppendTime:1234\tv\n"
 
 
 def test_json() -> None:
-    lines = JsonFormat()(TP, batch(), RECORDS).splitlines()
+    lines = JsonFormat()(RECORDS).splitlines()
     first, second, third = map(json.loads, lines)
     assert first == {
         "topic": "orders",

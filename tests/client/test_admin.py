@@ -52,9 +52,7 @@ async def create(admin: AdminOperations, topic: NewTopic) -> str:
     return topic.name
 
 
-async def produce(
-    cluster: Cluster, topic: str, *timestamps_ms: int, partition: int = 0
-) -> None:
+async def produce(cluster: Cluster, topic: str, *timestamps_ms: int, partition: int = 0) -> None:
     """A record in a batch of its own for each timestamp."""
     async with AsyncProducer(bootstrap_servers=cluster.bootstrap) as producer:
         for timestamp_ms in timestamps_ms:

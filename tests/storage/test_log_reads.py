@@ -41,7 +41,7 @@ class Model:
         return bisect_right([segment.base_offset for segment in self.log.segments], offset) - 1
 
     def read(self, offset: int, upper: int, max_bytes: int, min_one_batch: bool) -> bytes:
-        """Whole batches of one segment below `upper`, cut at the budget."""
+        """Whole batches of one segment below `upper`, cut at the budget, but not the first one."""
         reached = [batch for batch in self.batches if batch[1] >= offset]
         if not reached or offset >= upper:
             return b""
@@ -53,7 +53,9 @@ class Model:
         ]
         if not data:
             return b""
-        budget = max(max_bytes, len(data[0])) if min_one_batch else max_bytes
+        if len(data[0]) > max_bytes and not min_one_batch:
+            return b""
+        budget = max(max_bytes, len(data[0]))
         return b"".join(data)[:budget]
 
 
@@ -102,7 +104,7 @@ def test_a_budget_smaller_than_a_batch() -> None:
     log = open_log(new_disk(), DIRECTORY)
     for offset in range(3):
         log.append_as_follower(sized_batch(offset, 100), now_ms=NOW_MS)
-    assert log.read(1, 40).size == 40
+    assert log.read(1, 40).size == 0
     assert log.read(1, 40, min_one_batch=True).size == 100
     assert log.read(1, 150, min_one_batch=True).size == 150
     assert log.read(1, 0).region is None

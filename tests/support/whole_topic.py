@@ -8,8 +8,7 @@ from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.admin import AdminOperations, NewTopic, OffsetTime, require_all
 from headwater.client.cluster_connection import ClusterConnection
-from headwater.client.isolation import IsolationLevel
-from headwater.client.plain_fetcher import PlainFetcher
+from headwater.client.consumer.async_consumer import AsyncConsumer
 
 _TIMEOUT_S = 30.0
 
@@ -39,25 +38,21 @@ def read_topic(
     bootstrap: str, name: str, partition_count: int = 2, *, is_committed: bool = True
 ) -> dict[int, list[bytes]]:
     """The values of all records, by partition; of committed transactions only, unless told."""
-    level = IsolationLevel.READ_COMMITTED if is_committed else IsolationLevel.READ_UNCOMMITTED
+    level = "read_committed" if is_committed else "read_uncommitted"
     partitions = [TopicPartition(name, number) for number in range(partition_count)]
     found: dict[int, list[bytes]] = {number: [] for number in range(partition_count)}
 
     async def read() -> None:
-        async with ClusterConnection(bootstrap) as connection:
-            listed = await AdminOperations(connection).list_offsets(
-                dict.fromkeys(partitions, OffsetTime.LATEST), isolation_level=level
-            )
-            ends = require_all(listed)
-            async with (
-                asyncio.timeout(_TIMEOUT_S),
-                PlainFetcher(connection, isolation_level=level) as fetcher,
-            ):
-                fetcher.assign(dict.fromkeys(partitions, 0))
-                while any(fetcher.positions[each] < ends[each].offset for each in partitions):
-                    for fetched in await fetcher.fetch(timeout_s=1.0):
-                        partition = fetched.topic_partition.partition
-                        found[partition] += [each.value or b"" for each in fetched.records()]
+        async with (
+            asyncio.timeout(_TIMEOUT_S),
+            AsyncConsumer(bootstrap_servers=bootstrap, isolation_level=level) as consumer,
+        ):
+            ends = await consumer.end_offsets(partitions)
+            consumer.assign(partitions)
+            consumer.seek_to_beginning(partitions)
+            while any([await consumer.position(each) < ends[each] for each in partitions]):
+                for record in await consumer.poll(1.0):
+                    found[record.partition].append(record.value or b"")
 
     asyncio.run(read())
     return found

@@ -7,7 +7,13 @@ from typing import Annotated, Final
 
 import typer
 
-from headwater.cli.cluster_option import TIMEOUT_MS, BootstrapServer, RequestTimeout, on_cluster
+from headwater.cli.cluster_option import (
+    TIMEOUT_MS,
+    BootstrapServer,
+    RequestTimeout,
+    bootstrap_servers,
+    on_cluster,
+)
 from headwater.cli.formatter_option import DEFAULT, NAMES, parse_formatter, stored_format
 from headwater.cli.topic_argument import TopicArgument, TopicOption, any_topic
 
@@ -155,7 +161,7 @@ def consume(
             isolation_level=IsolationLevel[isolation_level.upper()],
             format_records=format_records,
         )
-        consumption = Consumption(connection, options)
+        consumption = Consumption(connection, bootstrap_servers(bootstrap_server), options)
         await consumption.run()
         return consumption.count
 

@@ -12,12 +12,13 @@ from headwater.cli.record_format import FormatRecords
 from headwater.cli.start_offsets import Start, find_partitions, start_offsets
 from headwater.client.admin import OffsetTime
 from headwater.client.cluster_connection import ClusterConnection
-from headwater.client.fetched_partition import FetchedPartition
+from headwater.client.consumer.async_consumer import AsyncConsumer
 from headwater.client.isolation import IsolationLevel
-from headwater.client.plain_fetcher import OffsetReset, PlainFetcher
 
 #: How often to look for new partitions and topics.
 LOOK_INTERVAL_S: Final = 5.0
+#: How many records are printed at a time.
+RECORDS_MAX: Final = 10_000
 
 
 class ConsumeOptions(NamedTuple):
@@ -34,9 +35,13 @@ class ConsumeOptions(NamedTuple):
 class Consumption:
     """One run of the command; `count` is how many records it has printed."""
 
-    def __init__(self, connection: ClusterConnection, options: ConsumeOptions) -> None:
+    def __init__(
+        self, connection: ClusterConnection, bootstrap: str, options: ConsumeOptions
+    ) -> None:
+        """The connection is for questions; records come over the consumer's own."""
         self.count = 0
         self._connection = connection
+        self._bootstrap = bootstrap
         self._options = options
         self._loop = asyncio.get_running_loop()
         self._out: BinaryIO = sys.stdout.buffer
@@ -47,52 +52,41 @@ class Consumption:
         is_late = options.start == Start(time=OffsetTime.LATEST)
         try:
             with cancelled_by_signals():
-                async with PlainFetcher(
-                    self._connection,
-                    isolation_level=options.isolation_level,
-                    offset_reset=OffsetReset.LATEST if is_late else OffsetReset.EARLIEST,
-                ) as fetcher:
-                    partitions = await self._find_partitions()
-                    fetcher.assign(
-                        await start_offsets(
-                            self._connection, partitions, options.start, options.isolation_level
-                        )
-                    )
-                    await self._print_all(fetcher)
+                async with AsyncConsumer(
+                    bootstrap_servers=self._bootstrap,
+                    isolation_level=options.isolation_level.name.lower(),
+                    auto_offset_reset="latest" if is_late else "earliest",
+                    allow_auto_create_topics=False,
+                ) as consumer:
+                    await self._assign(consumer, await self._find_partitions(), options.start)
+                    await self._print_all(consumer)
         except asyncio.CancelledError:
             pass
 
-    async def _print_all(self, fetcher: PlainFetcher) -> None:
+    async def _print_all(self, consumer: AsyncConsumer) -> None:
         timeout_ms = self._options.timeout_ms
         limit_s = None if timeout_ms is None else timeout_ms / 1000
         last_s = looked_s = self._loop.time()
         while not self._has_enough():
             now_s = self._loop.time()
             if now_s >= looked_s + LOOK_INTERVAL_S:
-                await self._add_new_partitions(fetcher)
+                await self._add_new_partitions(consumer)
                 looked_s = now_s
             wait_s = looked_s + LOOK_INTERVAL_S - now_s
             if limit_s is not None:
                 wait_s = min(wait_s, max(0.0, last_s + limit_s - now_s))
-            fetched = await fetcher.fetch(wait_s)
-            former_count = self.count
-            for partition in fetched:
-                self._print(partition)
-            self._out.flush()
-            if self.count > former_count:
+            records = await consumer.poll(wait_s, self._wanted_count())
+            if records:
+                self._out.write(self._options.format_records(records))
+                self._out.flush()
+                self.count += len(records)
                 last_s = self._loop.time()
             elif limit_s is not None and self._loop.time() >= last_s + limit_s:
                 return
 
-    def _print(self, partition: FetchedPartition) -> None:
-        for batch in partition.batches():
-            if self._has_enough():
-                return
-            records = batch.records
-            if self._options.max_messages is not None:
-                records = records[: self._options.max_messages - self.count]
-            self._out.write(self._options.format_records(partition.topic_partition, batch, records))
-            self.count += len(records)
+    def _wanted_count(self) -> int:
+        max_messages = self._options.max_messages
+        return RECORDS_MAX if max_messages is None else min(RECORDS_MAX, max_messages - self.count)
 
     def _has_enough(self) -> bool:
         max_messages = self._options.max_messages
@@ -104,15 +98,20 @@ class Consumption:
             self._connection, options.topic, options.pattern, options.partition
         )
 
-    async def _add_new_partitions(self, fetcher: PlainFetcher) -> None:
+    async def _add_new_partitions(self, consumer: AsyncConsumer) -> None:
         """Whatever is new is read from its beginning, since all of it is."""
-        added = [key for key in await self._find_partitions() if key not in fetcher.positions]
+        known = consumer.assignment()
+        added = [key for key in await self._find_partitions() if key not in known]
         if added:
-            fetcher.assign(
-                await start_offsets(
-                    self._connection,
-                    added,
-                    Start(time=OffsetTime.EARLIEST),
-                    self._options.isolation_level,
-                )
-            )
+            await self._assign(consumer, added, Start(time=OffsetTime.EARLIEST))
+
+    async def _assign(
+        self, consumer: AsyncConsumer, partitions: list[TopicPartition], start: Start
+    ) -> None:
+        """Read these from there on, besides what is read already."""
+        offsets = await start_offsets(
+            self._connection, partitions, start, self._options.isolation_level
+        )
+        consumer.assign([*consumer.assignment(), *offsets])
+        for partition, offset in offsets.items():
+            consumer.seek(partition, offset)

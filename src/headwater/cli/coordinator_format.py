@@ -14,9 +14,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from headwater.base.ids import TopicPartition
 from headwater.cli.message_json import message_json
-from headwater.client.fetched_partition import FetchedBatch
+from headwater.client.consumer.consumer_record import ConsumerRecord
 from headwater.coordinator.group.group_metadata_record import (
     GROUP_METADATA_KEY_VERSION,
     GroupMetadataKey,
@@ -35,7 +34,6 @@ from headwater.coordinator.txn.transaction_record import (
     TransactionLogValue,
 )
 from headwater.wire.codec import MalformedMessageError
-from headwater.wire.records import Record
 from headwater.wire.schema import Message
 
 UNKNOWN: Final = "unknown"
@@ -67,12 +65,10 @@ class OffsetsFormat:
         """The retention tells when an offset expires whose record does not say."""
         self._retention_ms = retention_ms
 
-    def __call__(
-        self, topic_partition: TopicPartition, batch: FetchedBatch, records: list[Record]
-    ) -> bytes:
+    def __call__(self, records: list[ConsumerRecord]) -> bytes:
         return "".join(map(self._line, records)).encode()
 
-    def _line(self, record: Record) -> str:
+    def _line(self, record: ConsumerRecord) -> str:
         key = _decode_key(OFFSETS, record)
         if not isinstance(key, OffsetCommitKey):
             return ""
@@ -99,12 +95,10 @@ class StoredJsonFormat:
     def __init__(self, kind: StoredKind) -> None:
         self._kind = kind
 
-    def __call__(
-        self, topic_partition: TopicPartition, batch: FetchedBatch, records: list[Record]
-    ) -> bytes:
+    def __call__(self, records: list[ConsumerRecord]) -> bytes:
         return "".join(map(self._line, records)).encode()
 
-    def _line(self, record: Record) -> str:
+    def _line(self, record: ConsumerRecord) -> str:
         key = _decode_key(self._kind, record)
         if key is None or record.key is None:
             return ""
@@ -125,7 +119,7 @@ class StoredJsonFormat:
         return {"version": version, "data": message_json(value, version)}
 
 
-def _decode_key(kind: StoredKind, record: Record) -> Message | None:
+def _decode_key(kind: StoredKind, record: ConsumerRecord) -> Message | None:
     """The key of a record of this kind; None for all others."""
     if record.key is None:
         return None

@@ -156,6 +156,7 @@ def consume(
 
         return await measure_consume(
             connection,
+            bootstrap_servers(bootstrap_server),
             name,
             num_records,
             from_latest=from_latest,

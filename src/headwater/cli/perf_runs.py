@@ -7,9 +7,10 @@ are random letters, so that compression finds something to do, as in Kafka's own
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import struct
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from time import perf_counter
 from typing import Final, NamedTuple
 
@@ -20,7 +21,7 @@ from headwater.cli.perf_pace import Pace
 from headwater.cli.perf_report import Latencies, PerfResult, progress_bar
 from headwater.client.admin import AdminOperations, NewTopic, OffsetTime, require_all
 from headwater.client.cluster_connection import ClusterConnection
-from headwater.client.plain_fetcher import PlainFetcher
+from headwater.client.consumer.async_consumer import AsyncConsumer
 from headwater.client.producer.async_producer import AsyncProducer
 from headwater.client.producer.record_metadata import OnDelivery, RecordMetadata
 
@@ -28,6 +29,8 @@ _VALUES_DIFFERENT: Final = 500
 #: At full speed one record of so many is timed, since timing all would slow them down.
 _TIMED_ONE_OF: Final = 17
 _REQUEST_BYTES_MIN: Final = 1 << 20
+_POLL_RECORDS: Final = 10_000
+_POLL_S: Final = 1.0
 _LETTERS: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #: In front of each value whose way is timed: the run, and the moment at which it was due.
 _STAMP: Final = struct.Struct(">Qd")
@@ -108,6 +111,7 @@ async def measure_produce(
 
 async def measure_consume(
     connection: ClusterConnection,
+    bootstrap: str,
     topic: str,
     record_count: int | None,
     *,
@@ -119,28 +123,23 @@ async def measure_consume(
     offsets = await _offsets(
         connection, topic, OffsetTime.LATEST if from_latest else OffsetTime.EARLIEST
     )
-    loop = asyncio.get_running_loop()
     count = size_bytes = 0
-    first_s = last_s = started_s = loop.time()
+    first_s = last_s = started_s = perf_counter()
     async with (
-        PlainFetcher(connection) as fetcher,
+        _consumer_at(bootstrap, offsets) as consumer,
         progress_bar("consuming", record_count, lambda: count, is_shown=show_bar),
     ):
-        fetcher.assign(offsets)
         while record_count is None or count < record_count:
-            fetched = await fetcher.fetch(timeout_s=quiet_s)
-            if not fetched:
+            records = await consumer.poll(quiet_s, _POLL_RECORDS)
+            if not records:
                 break
             if not count:
-                first_s = loop.time()
-            for partition in fetched:
-                for batch in partition.batches():
-                    count += len(batch.records)
-                    size_bytes += sum(
-                        len(record.value or b"") + len(record.key or b"")
-                        for record in batch.records
-                    )
-            last_s = loop.time()
+                first_s = perf_counter()
+            count += len(records)
+            size_bytes += sum(
+                [len(record.value or b"") + len(record.key or b"") for record in records]
+            )
+            last_s = perf_counter()
     remarks = [f"The first records came after {(first_s - started_s) * 1000:,.1f} ms."]
     if record_count is not None and count < record_count:
         remarks.append(f"Only {count:,} of {record_count:,} records came.")
@@ -167,23 +166,22 @@ async def measure_latency(
 
         return note
 
-    async def receive(fetcher: PlainFetcher) -> None:
+    async def receive(consumer: AsyncConsumer) -> None:
         nonlocal received
         while received < load.record_count:
-            for partition in await fetcher.fetch():
-                now_s = perf_counter()
-                for record in partition.records():
-                    if record.value is None or len(record.value) < STAMP_SIZE:
-                        continue
-                    found_id, due_s = _STAMP.unpack_from(record.value)
-                    if found_id == run_id:
-                        to_consumer.add(now_s - due_s)
-                        received += 1
+            records = await consumer.poll(_POLL_S, _POLL_RECORDS)
+            now_s = perf_counter()
+            for record in records:
+                if record.value is None or len(record.value) < STAMP_SIZE:
+                    continue
+                found_id, due_s = _STAMP.unpack_from(record.value)
+                if found_id == run_id:
+                    to_consumer.add(now_s - due_s)
+                    received += 1
 
     bar = progress_bar("measuring", load.record_count, lambda: received, is_shown=show_bar)
-    async with PlainFetcher(connection) as fetcher:
-        fetcher.assign(offsets)
-        receiving = loop.create_task(receive(fetcher))
+    async with _consumer_at(bootstrap, offsets) as consumer:
+        receiving = loop.create_task(receive(consumer))
         filling = random_values(max(load.record_size - STAMP_SIZE, 0), 1)[0]
         started_s = loop.time()
         try:
@@ -224,6 +222,20 @@ def _make_producer(bootstrap: str, load: ProduceLoad) -> AsyncProducer:
         linger_ms=load.linger_ms,
         max_request_size=max(_REQUEST_BYTES_MIN, 2 * load.record_size),
     )
+
+
+@contextlib.asynccontextmanager
+async def _consumer_at(
+    bootstrap: str, offsets: Mapping[TopicPartition, int]
+) -> AsyncIterator[AsyncConsumer]:
+    """A consumer that reads these partitions from there on."""
+    async with AsyncConsumer(
+        bootstrap_servers=bootstrap, allow_auto_create_topics=False
+    ) as consumer:
+        consumer.assign(offsets)
+        for partition, offset in offsets.items():
+            consumer.seek(partition, offset)
+        yield consumer
 
 
 def random_values(size: int, count: int) -> list[bytes]:

@@ -15,10 +15,9 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeAlias
 
-from headwater.base.ids import TopicPartition
 from headwater.cli.properties_option import is_true, parse_properties
-from headwater.client.fetched_partition import FetchedBatch
-from headwater.wire.records import NO_TIMESTAMP, Header, Record, TimestampType
+from headwater.client.consumer.consumer_record import ConsumerRecord
+from headwater.wire.records import NO_TIMESTAMP, Header, TimestampType
 
 DEFAULTS: Final = {
     "print.timestamp": "false",
@@ -35,8 +34,8 @@ DEFAULTS: Final = {
 }
 NO_HEADERS: Final = b"NO_HEADERS"
 
-#: The lines of records of one batch.
-FormatRecords: TypeAlias = Callable[[TopicPartition, FetchedBatch, "list[Record]"], bytes]
+#: The lines of some records.
+FormatRecords: TypeAlias = Callable[["list[ConsumerRecord]"], bytes]
 
 _TIMESTAMP_NAMES: Final = {
     TimestampType.CREATE_TIME: "CreateTime",
@@ -66,34 +65,27 @@ class TextFormat:
             if name.startswith("print.") and name != "print.value"
         )
 
-    def __call__(
-        self, topic_partition: TopicPartition, batch: FetchedBatch, records: list[Record]
-    ) -> bytes:
+    def __call__(self, records: list[ConsumerRecord]) -> bytes:
         end, null = self._line_separator, self._null
         if self._only_value:
             values = [null if record.value is None else record.value for record in records]
             return end.join(values) + end
-        return b"".join(
-            self._key_separator.join(self._fields(topic_partition, batch, record)) + end
-            for record in records
-        )
+        return b"".join(self._key_separator.join(self._fields(record)) + end for record in records)
 
-    def _fields(
-        self, topic_partition: TopicPartition, batch: FetchedBatch, record: Record
-    ) -> list[bytes]:
+    def _fields(self, record: ConsumerRecord) -> list[bytes]:
         fields: list[bytes] = []
         if self._prints_timestamp:
             if record.timestamp == NO_TIMESTAMP:
                 fields.append(b"NO_TIMESTAMP")
             else:
-                kind = _TIMESTAMP_NAMES[batch.timestamp_type]
+                kind = _TIMESTAMP_NAMES[record.timestamp_type]
                 fields.append(f"{kind}:{record.timestamp}".encode())
         if self._prints_partition:
-            fields.append(b"Partition:%d" % topic_partition.partition)
+            fields.append(b"Partition:%d" % record.partition)
         if self._prints_offset:
             fields.append(b"Offset:%d" % record.offset)
         if self._prints_epoch:
-            fields.append(b"Epoch:%d" % batch.leader_epoch)
+            fields.append(b"Epoch:%d" % record.leader_epoch)
         if self._prints_headers:
             fields.append(self._headers(record.headers))
         if self._prints_key:
@@ -116,19 +108,15 @@ class TextFormat:
 class JsonFormat:
     """An object for each record, with all there is to know."""
 
-    def __call__(
-        self, topic_partition: TopicPartition, batch: FetchedBatch, records: list[Record]
-    ) -> bytes:
-        topic, partition = topic_partition
-        timestamp_type = batch.timestamp_type.name.lower()
+    def __call__(self, records: list[ConsumerRecord]) -> bytes:
         lines = []
         for record in records:
             described = {
-                "topic": topic,
-                "partition": partition,
+                "topic": record.topic,
+                "partition": record.partition,
                 "offset": record.offset,
                 "timestamp": record.timestamp,
-                "timestamp_type": timestamp_type,
+                "timestamp_type": record.timestamp_type.name.lower(),
                 **_bytes_field("key", record.key),
                 **_bytes_field("value", record.value),
                 "headers": [

@@ -73,10 +73,6 @@ class UnknownGroupError(GroupIdNotFoundError):
         return cls(f"There is no group {group_id!r}.")
 
 
-class DeliveryError(KafkaError):
-    """Records that a producer accepted were not written; the code is that of the first failure."""
-
-
 def topic_refusal(error_code: int, error_message: str | None, name: str) -> KafkaError:
     """The error for an answer's code about a whole topic."""
     if error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:

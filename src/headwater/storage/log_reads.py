@@ -16,7 +16,7 @@ from headwater.wire.records import NO_TIMESTAMP
 
 
 class LogRead(NamedTuple):
-    """Whole batches from the one that holds the offset asked for; the last may be cut short."""
+    """From the batch that holds the offset asked for; one that is not the first may be cut short."""
 
     region: FileRegion | None
     limit_offset: int
@@ -51,8 +51,8 @@ def read_segments(
             limit = segment.find(upper_offset, found.position)
             end = segment.size_bytes if limit is None else limit.position
         size = min(end - found.position, max(max_bytes, found.size if min_one_batch else 0))
-        if size <= 0:
-            break
+        if size < found.size:
+            break  # A piece of one batch is of no use to anybody.
         return LogRead(segment.region(found.position, size), upper_offset, segment)
     return LogRead(None, upper_offset)
 

@@ -293,7 +293,8 @@ class PartitionLog:
         """A stretch of the log from the batch that holds `offset`, below `upper_offset`.
 
         Batches are not counted out: the stretch is `max_bytes` long or ends where the readable part
-        of its segment does. With `min_one_batch` a first batch that is larger comes whole.
+        of its segment does. If already the first batch is larger, there is nothing, or with
+        `min_one_batch` this batch.
         """
         self.check_in_range(offset)
         end = self.log_end_offset

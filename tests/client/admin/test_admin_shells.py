@@ -137,7 +137,8 @@ def test_producers_are_fenced_and_transactions_told(
     assert (described.state, described.producer_epoch) == ("Empty", after.producer_epoch)
     unknown = admin.describe_transactions(["nobody's"])["nobody's"]
     assert isinstance(unknown, errors.TransactionalIdNotFoundError)
-    assert require_all(admin.describe_producers([first]))[first] == []
+    [producer] = require_all(admin.describe_producers([first]))[first]
+    assert (producer.producer_epoch, producer.last_sequence) == (0, 4)
     assert admin.find_hanging([first], now_ms=0) == []
 
 

@@ -205,6 +205,17 @@ def test_batches_of_one_shape_may_be_divided_differently() -> None:
     ]
 
 
+def test_a_short_batch_may_only_seem_to_have_equal_records() -> None:
+    # The first, the second and the last are alike, and the mean size is theirs.
+    sizes = [20, 20, 10, 30, 20]
+    records = [Record(index, 5, None, b"v" * size) for index, size in enumerate(sizes)]
+    batch = encode_batch(records)
+    with pytest.MonkeyPatch.context() as patcher:
+        patcher.delattr(record_columns, "_decoded_by_records")
+        columns = decode_batches([(batch, read_batch_header(batch))])
+    assert plain(columns_to_records("t", 0, columns)) == records
+
+
 def _with_right_crc(batch: bytearray) -> bytearray:
     write_crc(batch, 0, len(batch))
     return batch

@@ -161,6 +161,20 @@ def test_late_answers_mean_nothing() -> None:
     assert member.membership.event is None
 
 
+def test_a_join_that_is_answered_after_the_consumer_has_left_makes_no_member() -> None:
+    member = Member()
+    member.subscribe("a")
+    _, late = member.take(JoinGroupRequest)
+    member.open.remove(late)
+    member.membership.leave(member.now_s)
+    late.on_answer(
+        JoinGroupResponse(generation_id=1, leader="x", member_id="me", protocol_name="range"),
+        member.now_s,
+    )
+    assert member.is_quiet()
+    assert member.membership.identity.generation_id == -1
+
+
 class Thief(PlainAssignor):
     name = "range"
     protocol = RebalanceProtocol.COOPERATIVE
@@ -263,6 +277,19 @@ def test_who_does_not_poll_leaves_and_comes_back_with_the_next_poll() -> None:
     assert member.is_quiet()
     member.membership.polled(member.now_s)
     member.handle(LOST, A0)
+    assert member.take(JoinGroupRequest)[0].member_id == ""
+
+
+def test_who_has_nothing_and_does_not_poll_stays_away_too() -> None:
+    member = Member(settings={"max.poll.interval.ms": 10000})
+    member.settle()
+    for _ in range(3):
+        member.beat()
+    member.wait_for(LeaveGroupRequest)
+    member.answer(LeaveGroupRequest, LeaveGroupResponse())
+    member.wait(1000)
+    assert member.is_quiet()
+    member.membership.polled(member.now_s)
     assert member.take(JoinGroupRequest)[0].member_id == ""
 
 

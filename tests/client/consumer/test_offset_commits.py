@@ -286,6 +286,17 @@ def test_trying_again_does_not_undo_a_later_commit() -> None:
     assert waiting.result() is None
 
 
+def test_a_commit_that_waited_meanwhile_comes_after_the_one_that_is_tried_again() -> None:
+    committing = Committing()
+    first = committing.commit({A0: 1, A1: 1})
+    committing.look()
+    second = committing.commit({A0: 2})
+    committing.fail(OffsetCommitRequest)
+    committing.wait_for(OffsetCommitRequest)
+    assert committing.committed() == {A0: 2, A1: 1}
+    assert first.result() is None and second.result() is None
+
+
 def test_who_lets_go_of_partitions_can_wait_for_commits() -> None:
     committing = Committing()
     assert committing.commits.settled().is_done, "there is nothing to wait for"

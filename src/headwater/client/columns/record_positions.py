@@ -47,7 +47,8 @@ class RecordChain:
         """Where each record ends. Lengths are followed, not checked: one may be negative.
 
         Guessing takes sections of one shape for divided in the same way once one of them was found
-        to consist of equal records; the lengths must then be compared with the result.
+        to consist of equal records, and looks at three records of a short section only; the lengths
+        must then be compared with the result.
         """
         parts: list[Longs] = []
         followed: list[int] = []
@@ -60,7 +61,11 @@ class RecordChain:
                     _flush(followed, parts)
                     parts.append(division + position)
                 elif shape.record_count < _RUN_RECORDS_MIN:
-                    followed += self._followed(position, shape.record_count)
+                    if is_guessing and self._seems_equal(shape, position):
+                        step = shape.size_bytes // shape.record_count
+                        followed += range(position + step, end + 1, step)
+                    else:
+                        followed += self._followed(position, shape.record_count)
                     if (followed[-1] if shape.record_count else position) != end:
                         raise BrokenChainError
                 else:
@@ -71,6 +76,16 @@ class RecordChain:
             raise BrokenChainError from None
         _flush(followed, parts)
         return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+    def _seems_equal(self, shape: SectionShape, start: int) -> bool:
+        """Whether the first, second and last record begin alike if all have the same size."""
+        size_bytes, count = shape
+        if count < 4 or size_bytes % count:
+            return False
+        data, step = self._data, size_bytes // count
+        last = start + size_bytes - step
+        begin = data[start : start + 2]
+        return data[start + step : start + step + 2] == begin == data[last : last + 2]
 
     def _divided(self, shape: SectionShape, start: int, end: int) -> Longs:
         """The ends of one section's records."""
