@@ -115,6 +115,31 @@ def test_codecs_and_acks(
     assert consume(topic, "-n", 500).output == lines
 
 
+def test_a_line_may_be_as_long_as_the_topic_allows(
+    cluster: Cluster, produce: Command, consume: Command
+) -> None:
+    topic = cluster.new_name("long")
+    where = ("-b", cluster.bootstrap)
+    run_command("topics", "create", topic, "--config", "max.message.bytes=3000000", *where)
+    eventually(lambda: run_command("get-offsets", topic, *where).exit_code == 0)
+    line = b"x" * 2_000_000
+    assert produce(line, topic).exit_code == 0
+    assert consume(topic, "-n", 1).output == line + b"\n"
+    refused = produce(b"x" * 4_000_000, topic)
+    assert (refused.exit_code, refused.stderr.count("\n")) == (1, 1)
+    assert "(1 records were not written)" in refused.stderr
+
+
+@pytest.mark.parametrize("acks", ["all", "1", "0"])
+def test_less_time_than_a_request_or_a_batch_may_take(
+    topic: str, produce: Command, consume: Command, acks: str
+) -> None:
+    patience = ("--delivery-timeout-ms", 5000, "--timeout", 60_000)
+    written = produce(b"one\ntwo\n", topic, "--acks", acks, *patience)
+    assert (written.exit_code, written.stderr) == (0, "")
+    assert consume(topic, "-n", 2).lines == ["one", "two"]
+
+
 def test_partitions_and_offsets(cluster: Cluster, produce: Command, consume: Command) -> None:
     topic = new_topic(cluster, partitions=2)
     for partition in range(2):

@@ -126,9 +126,11 @@ async def test_data_of_any_size_come_through_small_limits(cluster: Cluster) -> N
 async def test_a_compacted_topic_wants_keys_and_says_so(cluster: Cluster) -> None:
     topic = await create(cluster, configs={"cleanup.policy": "compact"})
     async with producer_on(cluster) as producer:
-        with pytest.raises(KafkaError, match="key") as failed:
+        with pytest.raises(KafkaError) as failed:
             await producer.send_and_wait(topic, b"value")
         assert failed.value.code is ErrorCode.INVALID_RECORD
+        # The broker's own sentence, and not only what the code means.
+        assert "key" in str(failed.value)
 
 
 @run_async

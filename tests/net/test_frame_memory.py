@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.net.frame_memory import KEPT_BYTES_MAX, KEPT_SIZE_MAX, KEPT_SIZE_MIN, FrameMemory
+from headwater.net.frame_memory import KEPT_OF_REQUESTS, KEPT_SIZE_MIN, FrameMemory
+
+KEPT_SIZE_MAX, KEPT_BYTES_MAX = KEPT_OF_REQUESTS
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headwater.net import frame_protocol
-from headwater.net.frame_memory import SCRATCH_SIZE
+from headwater.net.frame_memory import KEPT_OF_REQUESTS, SCRATCH_SIZE
 from headwater.net.frame_protocol import FrameProtocol
 from tests.support.transports import FakeTransport, frame, turns
 
@@ -150,7 +150,7 @@ def test_the_full_buffer_is_taken_only_after_a_part_has_come(
         transport = FakeTransport()
         transport.connect(receiver)
         taken: list[int] = []
-        memory = frame_protocol.memory_of(asyncio.get_running_loop())
+        memory = frame_protocol.memory_of(asyncio.get_running_loop(), KEPT_OF_REQUESTS)
         take = memory.take
 
         class Spy:

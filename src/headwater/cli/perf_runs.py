@@ -130,7 +130,8 @@ async def measure_consume(
         progress_bar("consuming", record_count, lambda: count, is_shown=show_bar),
     ):
         while record_count is None or count < record_count:
-            records = await consumer.poll(quiet_s, _POLL_RECORDS)
+            left_count = _POLL_RECORDS if record_count is None else record_count - count
+            records = await consumer.poll(quiet_s, min(_POLL_RECORDS, left_count))
             if not records:
                 break
             if not count:

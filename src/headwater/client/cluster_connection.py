@@ -182,12 +182,6 @@ class ClusterConnection:
             raise TypeError(f"{type(answer).__name__} answered {type(request).__name__}")
         return answer
 
-    async def tell(self, request: Message, broker_id: int, *, version: int | None = None) -> None:
-        """Send what a broker does not answer; returns when it is on its way."""
-        channel = await self.channel(broker_id)
-        channel.send_without_answer(request, version=version)
-        await channel.drain()
-
     async def ask_controller(
         self, request: Message, answer_class: type[Answer], *, timeout_s: float | None = None
     ) -> Answer:

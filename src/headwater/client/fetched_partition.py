@@ -1,16 +1,16 @@
-"""What a fetch brought of one partition: batches that are decoded when they are looked at.
+"""What a fetch brought of one partition: the batches with data to be seen, not decoded yet.
 
 Sans-io. A broker sends whole batches as they are stored, which has consequences for the reader: the
 first batch may begin before the offset that was asked for, the last one may be cut off, control
 batches stand between the data, and with read committed the records of aborted transactions are
 there too, with a list that says which: a producer's transactional batches are aborted from the
-first offset in the list on, until the marker that ends it. None of these leave this module.
+first offset in the list on, until the marker that ends it. Only the first of these is left to who
+decodes the batches.
 """
 
 import heapq
 import struct
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import Final, NamedTuple
 
 from headwater.base.ids import TopicPartition
@@ -21,8 +21,6 @@ from headwater.wire.records import (
     BatchHeader,
     Buffer,
     ControlType,
-    Record,
-    TimestampType,
     decode_batch,
     read_batch_header,
     read_control_type,
@@ -40,14 +38,6 @@ class AbortedRange(NamedTuple):
 
     first_offset: int
     producer_id: int
-
-
-class FetchedBatch(NamedTuple):
-    """Records that were written together; never empty."""
-
-    records: list[Record]
-    timestamp_type: TimestampType
-    leader_epoch: int
 
 
 class FetchedPartition:
@@ -100,15 +90,6 @@ class FetchedPartition:
     def has_batches(self) -> bool:
         return bool(self._ends)
 
-    def records(self) -> Iterator[Record]:
-        """Every record from the offset that was asked for, decoded on the way."""
-        return chain.from_iterable(batch.records for batch in self.batches())
-
-    def batches(self) -> Iterator[FetchedBatch]:
-        """The same, by batch; raises `CorruptRecordError` and its kin where the data are bad."""
-        for batch, header in self.raw_batches():
-            yield from self._decoded(batch, header)
-
     def raw_batches(self) -> Iterator[tuple[memoryview, BatchHeader | None]]:
         """Every batch with data to be seen, not decoded, and its header unless it is of old format.
 
@@ -138,29 +119,6 @@ class FetchedPartition:
                 and header.producer_id in aborted_producers
             ):
                 yield batch, header
-
-    def count_records(self) -> int:
-        """How many records there are by the batches' headers, aborted ones too; decodes nothing."""
-        count = 0
-        position = 0
-        buffer = memoryview(self._buffer)
-        for end in self._ends:
-            if buffer[position + MAGIC_POSITION] < MAGIC_V2:
-                count += len(decode_batch(buffer[position:end], check_crc=False))
-            else:
-                header = read_batch_header(buffer, position)
-                if not header.is_control:
-                    count += header.record_count
-            position = end
-        return count
-
-    def _decoded(self, batch: memoryview, header: BatchHeader | None) -> Iterator[FetchedBatch]:
-        records = decode_batch(batch, check_crc=self._check_crc)
-        if records and records[0].offset < self.fetch_offset:
-            records = [record for record in records if record.offset >= self.fetch_offset]
-        if records:
-            kind = TimestampType.CREATE_TIME if header is None else header.timestamp_type
-            yield FetchedBatch(records, kind, -1 if header is None else header.leader_epoch)
 
     def _ends_by_abort(self, batch: memoryview) -> bool:
         records = decode_batch(batch, check_crc=self._check_crc)

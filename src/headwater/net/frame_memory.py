@@ -13,22 +13,35 @@ from __future__ import annotations
 
 import contextlib
 import mmap
+from typing import NamedTuple
 
 SCRATCH_SIZE = 1024 * 1024
 """What is received at once where frames are small: many frames for one system call."""
 SMALL_SCRATCH_SIZE = 16 * 1024
 """What is received at once where a large frame is expected: most of it goes to its own place."""
 KEPT_SIZE_MIN = 64 * 1024
-KEPT_SIZE_MAX = 2 * 1024 * 1024
-KEPT_BYTES_MAX = 16 * 1024 * 1024
+
+
+class Kept(NamedTuple):
+    """How large a buffer may be to be kept, and how much is kept in all."""
+
+    size_max: int
+    bytes_max: int
+
+
+#: Many producers send to a broker, each no more than its batches.
+KEPT_OF_REQUESTS = Kept(2 * 1024 * 1024, 16 * 1024 * 1024)
+#: An answer to a fetch has a megabyte for each partition, again and again.
+KEPT_OF_ANSWERS = Kept(16 * 1024 * 1024, 64 * 1024 * 1024)
 
 
 class FrameMemory:
     """Gives out buffers for frames; for one event loop."""
 
-    __slots__ = ("_kept", "_kept_bytes", "scratch", "scratch_bytes", "small_scratch")
+    __slots__ = ("_kept", "_kept_bytes", "_limits", "scratch", "scratch_bytes", "small_scratch")
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Kept = KEPT_OF_REQUESTS) -> None:
+        self._limits = limits
         self.scratch_bytes = bytearray(SCRATCH_SIZE)
         self.scratch = memoryview(self.scratch_bytes)
         self.small_scratch = self.scratch[:SMALL_SCRATCH_SIZE]
@@ -40,7 +53,7 @@ class FrameMemory:
         """A writable view of `size` bytes of whatever content, in memory that nobody else sees."""
         if size < KEPT_SIZE_MIN:
             return memoryview(bytearray(size))
-        if size > KEPT_SIZE_MAX:
+        if size > self._limits.size_max:
             return memoryview(_map(size))
         # A quarter of a power of two is wasted at most, so that buffers fit many sizes.
         step = 1 << ((size - 1).bit_length() - 3)
@@ -64,7 +77,7 @@ class FrameMemory:
 
     def _make_room(self, capacity: int) -> bool:
         """Let go of free buffers of the capacity that was not asked for longest."""
-        while self._kept_bytes + capacity > KEPT_BYTES_MAX:
+        while self._kept_bytes + capacity > self._limits.bytes_max:
             oldest = next(iter(self._kept))
             buffers = self._kept[oldest]
             if not buffers:

@@ -24,7 +24,13 @@ from struct import Struct
 from typing import cast
 from weakref import WeakKeyDictionary
 
-from headwater.net.frame_memory import KEPT_SIZE_MIN, SMALL_SCRATCH_SIZE, FrameMemory
+from headwater.net.frame_memory import (
+    KEPT_OF_REQUESTS,
+    KEPT_SIZE_MIN,
+    SMALL_SCRATCH_SIZE,
+    FrameMemory,
+    Kept,
+)
 
 LENGTH = Struct(">i")
 LENGTH_SIZE = LENGTH.size
@@ -34,14 +40,17 @@ STAGE_SIZE = SMALL_SCRATCH_SIZE - LENGTH_SIZE
 DIRECT_SIZE_MIN = 256 * 1024
 """A frame from here on lets the next one be expected to be as large."""
 
-_memories: WeakKeyDictionary[asyncio.AbstractEventLoop, FrameMemory] = WeakKeyDictionary()
+_memories: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Kept, FrameMemory]] = (
+    WeakKeyDictionary()
+)
 
 
-def memory_of(loop: asyncio.AbstractEventLoop) -> FrameMemory:
-    """The memory that all connections of a loop receive into."""
-    memory = _memories.get(loop)
+def memory_of(loop: asyncio.AbstractEventLoop, limits: Kept) -> FrameMemory:
+    """The memory that all connections of a loop that keep as much receive into."""
+    memories = _memories.setdefault(loop, {})
+    memory = memories.get(limits)
     if memory is None:
-        _memories[loop] = memory = FrameMemory()
+        memory = memories[limits] = FrameMemory(limits)
     return memory
 
 
@@ -68,11 +77,16 @@ class FrameProtocol(asyncio.BufferedProtocol):
         "transport",
     )
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, frame_size_max: int) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        frame_size_max: int,
+        limits: Kept = KEPT_OF_REQUESTS,
+    ) -> None:
         self.frame_size_max = frame_size_max
         self.bytes_in = 0
         self._loop = loop
-        self._memory = memory_of(loop)
+        self._memory = memory_of(loop, limits)
         # A frame under way has a buffer, which is shorter than the frame in its first stage.
         self._frame: memoryview | None = None
         self._frame_size = 0

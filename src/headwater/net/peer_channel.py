@@ -19,6 +19,7 @@ from typing import Any, Final, Self
 from headwater import __version__
 from headwater.base.errors import KafkaError
 from headwater.net.endpoint import join_address
+from headwater.net.frame_memory import KEPT_OF_ANSWERS
 from headwater.net.frame_protocol import FrameProtocol
 from headwater.net.peer_errors import (
     PeerTimeoutError,
@@ -64,7 +65,7 @@ class PeerChannel(FrameProtocol):
     _sender: Sender
 
     def __init__(self, peer: str, client_id: str | None) -> None:
-        super().__init__(asyncio.get_running_loop(), RESPONSE_SIZE_MAX)
+        super().__init__(asyncio.get_running_loop(), RESPONSE_SIZE_MAX, KEPT_OF_ANSWERS)
         #: host:port, for people.
         self.peer = peer
         self.is_closed = False

@@ -16,7 +16,7 @@ from headwater.wire.records import NO_TIMESTAMP
 
 
 class LogRead(NamedTuple):
-    """From the batch that holds the offset asked for; one that is not the first may be cut short."""
+    """From the batch that holds the offset asked for; another than this may be cut short."""
 
     region: FileRegion | None
     limit_offset: int

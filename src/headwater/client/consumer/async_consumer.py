@@ -191,6 +191,8 @@ class AsyncConsumer(AsyncConsumerCalls):
             now_s = loop.time()
             end_s = now_s + timeout_s
             side.begin(now_s)
+            # Who always finds something would never let the loop do anything else.
+            await asyncio.sleep(0)
             while True:
                 self._news.clear()
                 if self._is_woken:
@@ -200,12 +202,10 @@ class AsyncConsumer(AsyncConsumerCalls):
                     await self._handle_news()
                 taken = take(now_s)
                 if taken:
-                    # Who always finds something would never let the loop do anything else.
-                    await asyncio.sleep(0)
+                    # Nothing is awaited from here on: a cancellation would lose these.
                     return taken
                 if loop.time() >= end_s:
                     self._warn_once()
-                    await asyncio.sleep(0)
                     return None
                 try:
                     async with asyncio.timeout_at(end_s):

@@ -78,7 +78,9 @@ def _outcome(batch: ProduceBatch, answer: PartitionProduceResponse | None) -> Ou
         return Outcome(None, answer.base_offset, answer.log_append_time_ms)
     subject = str(batch.topic_partition)
     record_errors = {
-        each.batch_index: refusal(answer.error_code, each.batch_index_error_message, subject)
+        each.batch_index: refusal(
+            answer.error_code, each.batch_index_error_message or answer.error_message, subject
+        )
         for each in answer.record_errors
     }
     # What is said about a single record is more precise.
