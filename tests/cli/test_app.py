@@ -111,3 +111,19 @@ def test_it_runs_as_a_module() -> None:
         timeout=60,
     )
     assert (finished.returncode, finished.stdout) == (0, f"headwater {__version__}\n")
+
+
+@pytest.mark.parametrize(
+    "arguments", [("topics", "list"), ("get-offsets", "x"), ("groups", "list")]
+)
+def test_only_what_reads_and_writes_records_loads_arrays(arguments: tuple[str, ...]) -> None:
+    script = (
+        "import sys\n"
+        "from headwater.cli.app import main\n"
+        f"main([*{arguments!r}, '-b', '127.0.0.1:1'])\n"
+        "sys.exit('numpy' in sys.modules)\n"
+    )
+    finished = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert finished.returncode == 0

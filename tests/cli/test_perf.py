@@ -118,6 +118,18 @@ def test_fewer_records_than_wanted_are_a_failure(
     assert main(["perf", "consume", "few", "--timeout", "300", *server]) == 0
 
 
+def test_records_that_were_not_written_are_a_failure(
+    running: RunningBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = ["-b", running.bootstrap]
+    create = ["topics", "create", "compacted", "--config", "cleanup.policy=compact"]
+    assert main([*create, *server]) == 0
+    for command in ("produce", "latency"):
+        capsys.readouterr()
+        assert main(["perf", command, "compacted", "--num-records", "20", *server]) == 1
+        assert "A compacted topic takes no record without a key" in capsys.readouterr().err
+
+
 def test_mistakes_are_told(running: RunningBroker, capsys: pytest.CaptureFixture[str]) -> None:
     server = ["-b", running.bootstrap]
     assert main(["perf", "consume", "absent", *server]) == 1

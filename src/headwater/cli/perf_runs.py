@@ -22,6 +22,7 @@ from headwater.cli.perf_report import Latencies, PerfResult, progress_bar
 from headwater.client.admin import AdminOperations, NewTopic, OffsetTime, require_all
 from headwater.client.cluster_connection import ClusterConnection
 from headwater.client.consumer.async_consumer import AsyncConsumer
+from headwater.client.kafka_errors import UnknownServerError
 from headwater.client.producer.async_producer import AsyncProducer
 from headwater.client.producer.record_metadata import OnDelivery, RecordMetadata
 
@@ -70,23 +71,24 @@ async def measure_produce(
 ) -> PerfResult:
     """Send as fast as allowed until all is acknowledged."""
     await prepare_topic(connection, load.topic, load.partition_count)
-    latencies, deliveries = Latencies(), Deliveries()
+    latencies, timed = Latencies(), Deliveries()
     values = random_values(load.record_size, _VALUES_DIFFERENT)
     timed_one_of = _TIMED_ONE_OF if load.records_per_second is None else 1
 
-    def timed() -> OnDelivery:
-        sent_s = perf_counter()
-
+    def timed_from(sent_s: float) -> OnDelivery:
         def note(metadata: RecordMetadata | None, error: KafkaError | None) -> None:
             latencies.add(perf_counter() - sent_s)
-            deliveries.note(metadata, error)
+            timed.note(metadata, error)
 
         return note
 
-    bar = progress_bar(
-        "producing", load.record_count, lambda: deliveries.written_count, is_shown=show_bar
-    )
-    async with _make_producer(bootstrap, load) as producer, bar:
+    def about_written() -> int:
+        return min(timed.written_count * timed_one_of, load.record_count)
+
+    async with (
+        _make_producer(bootstrap, load) as producer,
+        progress_bar("producing", load.record_count, about_written, is_shown=show_bar),
+    ):
         # Finding the topic is no part of the measurement.
         await producer.partitions_for(load.topic)
         started_s = perf_counter()
@@ -94,16 +96,20 @@ async def measure_produce(
         for number in range(load.record_count):
             if load.records_per_second is not None:
                 await pace.next()
-            on_delivery = deliveries.note if number % timed_one_of else timed()
+            on_delivery = None if number % timed_one_of else timed_from(perf_counter())
             await producer.send(load.topic, values[number % len(values)], on_delivery=on_delivery)
         await producer.flush()
         elapsed_s = perf_counter() - started_s
-    if deliveries.failure is not None:
-        raise deliveries.failure
+        failed_count = int((await producer.metrics())["record-error-total"])
+    if failed_count:
+        # None of those that were timed may be among them.
+        raise timed.failure or UnknownServerError(
+            f"{failed_count:,} of {load.record_count:,} records were not written."
+        )
     return PerfResult(
         f"Produced to {load.topic}",
-        deliveries.written_count,
-        deliveries.written_count * load.record_size,
+        load.record_count,
+        load.record_count * load.record_size,
         elapsed_s,
         [("sent to answered", latencies)],
     )

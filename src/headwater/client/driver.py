@@ -8,8 +8,7 @@ time costs its connection, because nobody knows any more what the broker has don
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import Any
 
@@ -27,6 +26,9 @@ from headwater.client.errors import (
 from headwater.net.peer_channel import PeerChannel
 from headwater.net.peer_errors import PeerTimeoutError
 from headwater.wire.api_keys import SCHEMA_VERSIONS, ApiKey
+
+#: A broker, or any, and the lane: requests to one place keep their order.
+Place = tuple[int | None, Lane]
 
 
 class Driver:
@@ -47,8 +49,8 @@ class Driver:
         # Kept here, because for a time that is over uvloop gives a handle that cannot tell it.
         self._timer_at_s: float | None = None
         self._is_closed = False
-        #: Asks that wait for a channel, by broker and lane, so that later ones wait behind them.
-        self._opening: Counter[tuple[int | None, Lane]] = Counter()
+        #: What waits for a channel that is being opened, in order: later ones wait behind it.
+        self._waiting: dict[Place, list[Ask]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._searches: dict[CoordinatorOf, asyncio.Task[int]] = {}
 
@@ -98,37 +100,57 @@ class Driver:
 
     def _send(self, ask: Ask) -> None:
         target = ask.target
-        broker_id = self._coordinators.get(target) if isinstance(target, CoordinatorOf) else target
-        is_known = broker_id is not None or target is None
-        if is_known and not self._opening[(broker_id, ask.lane)]:
-            channel = self._connection.open_channel(broker_id, ask.lane)
-            if channel is not None:
-                self._send_over(channel, ask)
-                return
-        task = self._loop.create_task(self._open_and_send(ask))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        if not isinstance(target, CoordinatorOf):
+            self._send_to((target, ask.lane), ask)
+            return
+        broker_id = self._coordinators.get(target)
+        if broker_id is None:
+            self._start(self._find_and_send(target, ask))
+        else:
+            self._send_to((broker_id, ask.lane), ask)
 
-    async def _open_and_send(self, ask: Ask) -> None:
-        try:
-            target = ask.target
-            broker_id = await self._find(target) if isinstance(target, CoordinatorOf) else target
-            place = (broker_id, ask.lane)
-            self._opening[place] += 1
-            try:
-                channel = await self._connection.channel(broker_id, ask.lane)
-            finally:
-                self._opening[place] -= 1
+    def _send_to(self, place: Place, ask: Ask) -> None:
+        waiting = self._waiting.get(place)
+        if waiting is not None:
+            waiting.append(ask)
+            return
+        channel = self._connection.open_channel(*place)
+        if channel is not None:
             self._send_over(channel, ask)
-        except (NoBrokerError, UnknownBrokerError) as error:
-            # A cluster that was there, and a broker that the machine has just heard of, may come
-            # back: to a machine both are as good as a connection that cannot be made.
-            self._failed(ask, BrokerUnreachableError(str(error)))
+            return
+        self._waiting[place] = [ask]
+        self._start(self._open(place))
+
+    async def _open(self, place: Place) -> None:
+        """Send what waits for a channel, in order, once that is there."""
+        try:
+            channel = await self._connection.channel(*place)
         except KafkaError as error:
-            self._failed(ask, error)
+            for ask in self._waiting.pop(place):
+                self._failed(ask, _passing(error))
+        except asyncio.CancelledError:
+            for ask in self._waiting.pop(place):
+                self._failed(ask, ClientClosedError())
+            raise
+        else:
+            for ask in self._waiting.pop(place):
+                self._send_over(channel, ask)
+
+    async def _find_and_send(self, coordinator: CoordinatorOf, ask: Ask) -> None:
+        try:
+            broker_id = await self._find(coordinator)
+        except KafkaError as error:
+            self._failed(ask, _passing(error))
         except asyncio.CancelledError:
             self._failed(ask, ClientClosedError())
             raise
+        else:
+            self._send_to((broker_id, ask.lane), ask)
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _send_over(self, channel: PeerChannel, ask: Ask) -> None:
         try:
@@ -206,3 +228,13 @@ class Driver:
             raise found
         self._coordinators.learn(coordinator, found)
         return found
+
+
+def _passing(error: KafkaError) -> KafkaError:
+    """A cluster that was there, and a broker that a machine has just heard of, may come back.
+
+    To a machine both are as good as a connection that cannot be made.
+    """
+    if isinstance(error, NoBrokerError | UnknownBrokerError):
+        return BrokerUnreachableError(str(error))
+    return error
