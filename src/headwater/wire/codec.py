@@ -27,6 +27,7 @@ __all__ = (
     "decode",
     "encode",
     "encode_parts",
+    "encode_pieces",
 )
 
 # How much of a message an error shows; it may hold megabytes of records.
@@ -74,12 +75,18 @@ def encode(message: Message, version: int) -> bytes:
 
 def encode_parts(message: Message, version: int) -> list[Part]:
     """The message as bytes with the regions that it holds between them, which are not copied."""
-    pieces: list[bytes] = []
-    parts: list[Part] = []
-    _write(message, version, pieces, parts)
+    parts, pieces = encode_pieces(message, version)
     if pieces or not parts:
         parts.append(b"".join(pieces))
     return parts
+
+
+def encode_pieces(message: Message, version: int) -> tuple[list[Part], list[bytes]]:
+    """The same, with what follows the last region in pieces: who joins them copies records once."""
+    pieces: list[bytes] = []
+    parts: list[Part] = []
+    _write(message, version, pieces, parts)
+    return parts, pieces
 
 
 def _write(message: Message, version: int, pieces: list[bytes], parts: list[Part]) -> None:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from headwater.base.region import Buffer, Part
 from headwater.wire.api_keys import ApiKey
-from headwater.wire.codec import encode_parts
+from headwater.wire.codec import encode_pieces
 from headwater.wire.reader_source import MalformedMessageError, skip_tags
 from headwater.wire.schema import NEVER_FLEXIBLE, Message
 
@@ -73,11 +73,11 @@ def encode_request(
     encoded_id = b"" if client_id is None else client_id.encode()
     id_size = -1 if client_id is None else len(encoded_id)
     tags = _NO_TAGS if version >= _FLEXIBLE_REQUESTS_SINCE[api_key] else b""
-    body = encode_parts(message, version)
+    parts, pieces = encode_pieces(message, version)
     # The fixed part has the length itself in it, which does not count.
-    size = _REQUEST_PREFIX.size - 4 + len(encoded_id) + len(tags) + _size_of(body)
+    size = _REQUEST_PREFIX.size - 4 + len(encoded_id) + len(tags) + _size_of(parts, pieces)
     prefix = _REQUEST_PREFIX.pack(size, api_key, version, correlation_id, id_size)
-    return _with_prefix(prefix + encoded_id + tags, body)
+    return _with_prefix(prefix + encoded_id + tags, parts, pieces)
 
 
 def response_prefix(api_key: int, version: int, correlation_id: int) -> bytes:
@@ -90,11 +90,12 @@ def encode_response(
     api_key: int, version: int, correlation_id: int, message: Message
 ) -> list[Part]:
     """A whole response, with its length in front."""
-    body = encode_parts(message, version)
+    parts, pieces = encode_pieces(message, version)
     prefix = _RESPONSE_PREFIX
     if version >= _FLEXIBLE_RESPONSES_SINCE[api_key]:
         prefix = _FLEXIBLE_RESPONSE_PREFIX
-    return _with_prefix(prefix.pack(prefix.size - 4 + _size_of(body), correlation_id), body)
+    size = prefix.size - 4 + _size_of(parts, pieces)
+    return _with_prefix(prefix.pack(size, correlation_id), parts, pieces)
 
 
 def read_response_header(frame: Buffer, api_key: int, version: int) -> tuple[int, int]:
@@ -109,16 +110,20 @@ def read_response_header(frame: Buffer, api_key: int, version: int) -> tuple[int
     return correlation_id, position
 
 
-def _size_of(parts: list[Part]) -> int:
-    if len(parts) == 1 and isinstance(parts[0], bytes):
-        return len(parts[0])
-    return sum(
-        len(part) if isinstance(part, (bytes, bytearray, memoryview)) else part.size
-        for part in parts
-    )
+def _size_of(parts: list[Part], pieces: list[bytes]) -> int:
+    size = sum(map(len, pieces))
+    for part in parts:
+        size += len(part) if isinstance(part, (bytes, bytearray, memoryview)) else part.size
+    return size
 
 
-def _with_prefix(prefix: bytes, parts: list[Part]) -> list[Part]:
+def _with_prefix(prefix: bytes, parts: list[Part], pieces: list[bytes]) -> list[Part]:
+    if not parts:
+        # One join, so that a producer's records are copied once and not twice.
+        pieces.insert(0, prefix)
+        return [b"".join(pieces)]
+    if pieces:
+        parts.append(b"".join(pieces))
     first = parts[0]
     if isinstance(first, bytes):
         parts[0] = prefix + first

@@ -37,8 +37,9 @@ def assemble_batch(
     producer_epoch: int,
     base_sequence: int,
     is_transactional: bool,
+    has_checksum: bool = True,
 ) -> bytearray:
-    """The whole batch of these records, checksum included."""
+    """The whole batch of these records; the checksum may be left to `reassign`."""
     check(record_count > 0, "a producer sends no batch without records")
     if compression is not Compression.NONE:
         section = compress(compression, section, compression_level)
@@ -64,7 +65,8 @@ def assemble_batch(
     except struct.error as error:
         raise InvalidRecordError(f"A field does not fit the batch header: {error}.") from None
     batch += section
-    write_crc(batch, 0, len(batch))
+    if has_checksum:
+        write_crc(batch, 0, len(batch))
     return batch
 
 

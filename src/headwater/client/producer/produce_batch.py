@@ -101,8 +101,8 @@ class ProduceBatch:
         #: What the broker says about single records of a batch that it refused.
         self.record_errors: Mapping[int, KafkaError] = {}
         self._section: RecordSection | None = None
-        #: Producer id, epoch and sequence in the bytes.
-        self._stamp = (*NO_IDENTITY, NO_SEQUENCE)
+        #: Producer id, epoch and sequence in `data`; None as long as that has no checksum either.
+        self._stamp: tuple[int, int, int] | None = None
         self._on_delivery: list[tuple[int, OnDelivery]] | None = None
         self._callbacks: list[Callable[[ProduceBatch], object]] = []
         self._parent: ProduceBatch | None = None
@@ -163,7 +163,7 @@ class ProduceBatch:
     def encode(
         self, compression: Compression, level: int | None, *, is_transactional: bool
     ) -> None:
-        """Make `data`, once; raises whatever is wrong with one of the records."""
+        """Make `data`, once, for `stamp` to finish; raises what is wrong with a record."""
         if self.data is not None:
             return
         section = self._section
@@ -186,10 +186,11 @@ class ProduceBatch:
             producer_epoch=NO_IDENTITY.epoch,
             base_sequence=NO_SEQUENCE,
             is_transactional=is_transactional,
+            has_checksum=False,
         )
 
     def stamp(self) -> None:
-        """Let `data` carry the present identity and sequence."""
+        """Let `data` carry the present identity and sequence, and the checksum."""
         stamp = (*self.identity, self.base_sequence)
         if stamp != self._stamp and self.data is not None:
             reassign(self.data, *stamp)

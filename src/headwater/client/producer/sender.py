@@ -192,7 +192,7 @@ class Sender:
             return False
         if manager is not None:
             manager.sequence(batch)
-            batch.stamp()
+        batch.stamp()
         return True
 
     def _request(self, broker_id: int, batches: list[ProduceBatch], now_s: float) -> Ask:
