@@ -95,18 +95,20 @@ class FaultProxy:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        # Those whose task had not begun, or was interrupted before it could end them.
+        self._cut_all()
 
     def _cut_all(self) -> None:
         for writer in list(self._writers):
             writer.transport.abort()
 
     def _serve(self, requests: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
+        self._writers.add(back)
         task = self._loop.create_task(self._pass_on(requests, back))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _pass_on(self, requests: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
-        self._writers.add(back)
         try:
             answers, broker = await asyncio.open_connection(HOST, self._broker_port)
         except OSError:

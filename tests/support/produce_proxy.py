@@ -52,6 +52,7 @@ class ProduceProxy:
         self.produce_count = 0
         self._broker = parse_bootstrap(bootstrap)[0]
         self._tasks: set[asyncio.Task[None]] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="produce-proxy")
 
@@ -87,8 +88,18 @@ class ProduceProxy:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        # Those whose task had not begun, or was interrupted before it could end them.
+        for writer in list(self._writers):
+            await self._end(writer)
+
+    async def _end(self, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+        self._writers.discard(writer)
 
     def _serve(self, client: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
+        self._writers.add(back)
         task = self._loop.create_task(self._hold(client, back))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -96,6 +107,7 @@ class ProduceProxy:
     async def _hold(self, client: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
         """One connection: it ends when either side, or a fate, ends it."""
         answers, broker = await asyncio.open_connection(*self._broker)
+        self._writers.add(broker)
         #: For each request in order: None for what the broker will say, or an answer of our own.
         owed: asyncio.Queue[bytes | Fate] = asyncio.Queue()
         directions = (
@@ -109,9 +121,7 @@ class ProduceProxy:
                 direction.cancel()
             await asyncio.gather(*directions, return_exceptions=True)
             for writer in (back, broker):
-                writer.close()
-                with contextlib.suppress(ConnectionError):
-                    await writer.wait_closed()
+                await self._end(writer)
 
     async def _forward(
         self,

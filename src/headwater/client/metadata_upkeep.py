@@ -112,9 +112,11 @@ class MetadataUpkeep:
         self.failure = None
         self._metadata.learn(answer, names)
         self.version += 1
-        self._attempt_count = 0
-        # Whoever finds them wrong at once again is told the same for a moment.
-        self._not_before_s = now_s + self._policy.pause_s(1, self._generator)
+        # Whoever finds them wrong at once again is told the same for a moment, which grows while
+        # there is a topic that the cluster does not know.
+        is_known = all(self._metadata.topic(name) is not None for name in names or ())
+        self._attempt_count = 1 if is_known else self._attempt_count + 1
+        self._not_before_s = now_s + self._policy.pause_s(self._attempt_count, self._generator)
         for listener in self._listeners:
             listener()
 
