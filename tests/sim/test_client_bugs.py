@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from headwater.client.consumer.async_consumer import AsyncConsumer
+from headwater.client.consumer.membership import GroupIdentity
 from headwater.client.fetched_partition import FetchedPartition
 from tests.support.client_campaign import ClientCampaign
 
@@ -27,11 +29,20 @@ def show_what_was_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FetchedPartition, "__init__", make_without)
 
 
+def commit_as_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then the coordinator cannot tell a member that was shut out from one that is in."""
+    identity = AsyncConsumer.group_identity
+    monkeypatch.setattr(
+        AsyncConsumer, "group_identity", lambda self: GroupIdentity(identity(self).group_id)
+    )
+
+
 @pytest.mark.parametrize(
     ("plant", "broken", "first_seed"),
     [
         (number_nothing, "stored once|order of a producer|copied once", 3),
         (show_what_was_aborted, "aborted transaction is seen", 0),
+        (commit_as_nobody, "copied once|never go back|everybody gets done", 49),
     ],
 )
 def test_a_planted_bug_is_found(

@@ -284,6 +284,8 @@ class BrokerCampaign:
         self.world.network.heal()
         self.world.disk.faults.clear()
         self.world.disk.capacity_bytes = None
+        # A transaction that began before the clock was set back would be open for as long as that.
+        self.world.clock.set_right()
         if not self.world.is_up:
             await self._start()
 

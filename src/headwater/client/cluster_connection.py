@@ -122,7 +122,8 @@ class ClusterConnection:
         connecting, self._connecting = list(self._connecting.values()), {}
         for task in connecting:
             task.cancel()
-        await asyncio.gather(*connecting, return_exceptions=True)
+        if connecting:
+            await asyncio.gather(*connecting, return_exceptions=True)
         channels, self._channels = list(self._channels.values()), {}
         for channel in channels:
             await channel.close()

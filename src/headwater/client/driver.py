@@ -68,7 +68,8 @@ class Driver:
         tasks = [*self._tasks, *self._searches.values()]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if tasks:
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     def _step(self) -> None:
         self._step_is_due = False

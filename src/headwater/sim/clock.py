@@ -24,6 +24,7 @@ class SimulatedClock:
         drift: float = 0.0,
     ) -> None:
         self._loop = loop
+        self._start_wall_ms = start_wall_ms
         self._wall_offset_ms: float = start_wall_ms
         #: How much faster than the loop's time the wall clock runs: 0.01 is one percent.
         self.drift = drift
@@ -37,3 +38,7 @@ class SimulatedClock:
     def shift_wall(self, ms: float) -> None:
         """Set the wall clock, forwards or backwards; monotonic time does not notice."""
         self._wall_offset_ms += ms
+
+    def set_right(self) -> None:
+        """Undo every shift, as a time daemon does in the end."""
+        self._wall_offset_ms = self._start_wall_ms
