@@ -10,12 +10,8 @@ requests pass. Requests may come without waiting for answers, and are answered i
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import threading
 from collections.abc import Sequence
 from enum import Enum, auto
-from types import TracebackType
-from typing import Self
 
 from headwater.base.errors import ErrorCode
 from headwater.client.bootstrap import Address, parse_bootstrap
@@ -30,8 +26,7 @@ from headwater.wire.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-
-HOST = "127.0.0.1"
+from tests.support.proxy_thread import HOST, ProxyThread, read_frame
 
 
 class Fate(Enum):
@@ -44,74 +39,28 @@ class Fate(Enum):
     REFUSE = auto()
 
 
-class ProduceProxy:
-    """Runs on a thread and a port of its own while it is entered."""
-
+class ProduceProxy(ProxyThread):
     def __init__(self, bootstrap: str, fates: Sequence[Fate]) -> None:
+        super().__init__(parse_bootstrap(bootstrap)[0])
         self.fates = list(fates)
         self.produce_count = 0
-        self._broker = parse_bootstrap(bootstrap)[0]
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._writers: set[asyncio.StreamWriter] = set()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="produce-proxy")
-
-    @property
-    def bootstrap(self) -> str:
-        return f"{HOST}:{self._port}"
 
     async def connect(self, address: Address, client_id: str, timeout_s: float) -> PeerChannel:
         """For a client that would otherwise go where the broker says it is."""
-        return await connect_channel(Address(HOST, self._port), client_id, timeout_s)
+        return await connect_channel(Address(HOST, self.port), client_id, timeout_s)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        opening = asyncio.start_server(self._serve, HOST, 0)
-        self._server = asyncio.run_coroutine_threadsafe(opening, self._loop).result(10)
-        self._port: int = self._server.sockets[0].getsockname()[1]
-        return self
-
-    def __exit__(
+    async def pass_on(
         self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
+        requests: asyncio.StreamReader,
+        back: asyncio.StreamWriter,
+        answers: asyncio.StreamReader,
+        broker: asyncio.StreamWriter,
     ) -> None:
-        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(10)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
-        self._loop.close()
-
-    async def _close(self) -> None:
-        self._server.close()
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        # Those whose task had not begun, or was interrupted before it could end them.
-        for writer in list(self._writers):
-            await self._end(writer)
-
-    async def _end(self, writer: asyncio.StreamWriter) -> None:
-        writer.close()
-        with contextlib.suppress(ConnectionError):
-            await writer.wait_closed()
-        self._writers.discard(writer)
-
-    def _serve(self, client: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
-        self._writers.add(back)
-        task = self._loop.create_task(self._hold(client, back))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _hold(self, client: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
-        """One connection: it ends when either side, or a fate, ends it."""
-        answers, broker = await asyncio.open_connection(*self._broker)
-        self._writers.add(broker)
-        #: For each request in order: None for what the broker will say, or an answer of our own.
+        """It ends when either side, or a fate, ends it."""
+        # For each request in order: its fate, if the broker is to answer, or an answer of our own.
         owed: asyncio.Queue[bytes | Fate] = asyncio.Queue()
         directions = (
-            self._loop.create_task(self._forward(client, broker, owed)),
+            self._loop.create_task(self._forward(requests, broker, owed)),
             self._loop.create_task(_answer(answers, back, owed)),
         )
         try:
@@ -120,8 +69,6 @@ class ProduceProxy:
             for direction in directions:
                 direction.cancel()
             await asyncio.gather(*directions, return_exceptions=True)
-            for writer in (back, broker):
-                await self._end(writer)
 
     async def _forward(
         self,
@@ -130,7 +77,7 @@ class ProduceProxy:
         owed: asyncio.Queue[bytes | Fate],
     ) -> None:
         while True:
-            frame = await _read_frame(client)
+            frame = await read_frame(client)
             header = read_request_header(frame[4:])
             fate, is_answered = Fate.PASS, True
             if header.api_key == ApiKey.PRODUCE:
@@ -157,18 +104,13 @@ async def _answer(
     while True:
         answer = await owed.get()
         if isinstance(answer, Fate):
-            frame = await _read_frame(answers)
+            frame = await read_frame(answers)
             if answer is Fate.LOSE_ANSWER:
                 return
             back.write(frame)
         else:
             back.write(answer)
         await back.drain()
-
-
-async def _read_frame(stream: asyncio.StreamReader) -> bytes:
-    length = await stream.readexactly(4)
-    return length + await stream.readexactly(int.from_bytes(length, "big"))
 
 
 def _refusal(header: RequestHeader, request: ProduceRequest) -> bytes:

@@ -14,8 +14,9 @@ from headwater.client.producer.producer import Producer
 from headwater.testing.apache_kafka import KafkaNode
 from tests.support.broker_process import BrokerProcess, free_port
 from tests.support.clients_brokers import HEADWATER
-from tests.support.fault_proxy import HOST, FaultProxy
+from tests.support.fault_proxy import FaultProxy
 from tests.support.kafka import small_node
+from tests.support.proxy_thread import HOST
 
 PARTITION_COUNT = 3
 FLUSH_TIMEOUT_S = 60.0

@@ -201,16 +201,39 @@ def test_a_refusal_that_lasts_is_told() -> None:
     assert failure is not None and failure.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
+def metadata_comes(consumer: PlayedConsumer, partitions: dict[int, int]) -> None:
+    """The next question about metadata, after its pause, and this answer to it."""
+    consumer.now_s += 5.0
+    consumer.step()
+    assert consumer.answer_all(MetadataRequest, lambda _: metadata_response(partitions)) == 1
+    consumer.step()
+
+
 def test_a_partition_that_does_not_exist_is_told_once() -> None:
     consumer = PlayedConsumer(played_metadata({0: 1}))
     consumer.subscription.assign([partition(0), partition(5)])
-    for _ in range(3):
-        consumer.step()
+    consumer.step()
+    # What is known may be from before the partition was added, and so may an answer under way.
+    assert consumer.side.take_failure() is None
+    metadata_comes(consumer, {0: 1})
+    assert consumer.side.take_failure() is None
+    metadata_comes(consumer, {0: 1})
     failure = consumer.side.take_failure()
     assert failure is not None and failure.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    metadata_comes(consumer, {0: 1})
     assert consumer.side.take_failure() is None
     consumer.answer_all(ListOffsetsRequest, lambda _: listed(0))
     assert consumer.subscription.state(partition(0)).has_position
+
+
+def test_a_partition_that_was_just_added_is_waited_for() -> None:
+    consumer = PlayedConsumer(played_metadata({0: 1}))
+    consumer.subscription.assign([partition(0), partition(1)])
+    consumer.step()
+    metadata_comes(consumer, {0: 1})
+    metadata_comes(consumer, {0: 1, 1: 1})
+    assert consumer.side.take_failure() is None
+    assert consumer.subscription.state(partition(1)).leader_id == 1
 
 
 # -- truncation ----------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
@@ -44,6 +44,9 @@ from headwater.client.retry import RetryPolicy
 from headwater.wire.schema import Message
 
 _log = logging.getLogger("headwater.client")
+
+#: In place of the version in which a partition was missed, once the user knows.
+_TOLD: Final = -1
 
 
 class CommittedOffsets(Protocol):
@@ -83,8 +86,8 @@ class Positions:
         self._generator = generator
         self._wall_ms = wall_ms
         self._seen_s = 0.0
-        #: Partitions that do not exist, of which the user has heard.
-        self._missing: set[TopicPartition] = set()
+        #: Assigned partitions that the metadata lacked, with the version in which that was seen.
+        self._missing: dict[TopicPartition, int] = {}
         self._failures = failures
         self._waiters: list[Completion[None]] = []
 
@@ -154,12 +157,23 @@ class Positions:
             partition = topic.partition(state.topic_partition.partition)
         except UnknownTopicError as error:
             state.leader_id = NO_LEADER
-            if self._subscription.is_manual and state.topic_partition not in self._missing:
-                self._missing.add(state.topic_partition)
-                self._tell(error)
+            if self._subscription.is_manual:
+                self._miss(state.topic_partition, error)
             return
-        self._missing.discard(state.topic_partition)
+        self._missing.pop(state.topic_partition, None)
         state.follow_leader(partition.leader_id, partition.leader_epoch)
+
+    def _miss(self, topic_partition: TopicPartition, error: UnknownTopicError) -> None:
+        """Tell the user, once, that it does not exist; a partition just added is no error."""
+        noticed = self._missing.setdefault(topic_partition, self._upkeep.version)
+        if noticed == _TOLD:
+            return
+        # One answer may be to a question from before; the one after that is not.
+        if self._upkeep.version < noticed + 2:
+            self._upkeep.is_stale()
+        else:
+            self._missing[topic_partition] = _TOLD
+            self._tell(error)
 
     # -- committed offsets -----------------------------------------------------------------------
 
