@@ -9,10 +9,10 @@ STAMP := $(VENV)/.installed
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run test test-full soak bench bench-client bench-log lint format docs clean
+.PHONY: help venv run test test-full soak bench bench-client bench-cluster bench-log lint format docs clean
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
@@ -40,6 +40,9 @@ bench: $(STAMP)  ## Measure the broker against Apache Kafka: make bench ARGS=--q
 
 bench-client: $(STAMP)  ## Measure the client against other Python clients: ARGS=--quick for a short run
 	$(BIN)/python -m bench.client $(ARGS)
+
+bench-cluster: $(STAMP)  ## Measure a cluster against one of Apache Kafka: ARGS=--quick for a short run
+	$(BIN)/python -m bench.cluster $(ARGS)
 
 bench-log: $(STAMP)  ## Measure the partition log against bare system calls
 	$(BIN)/python -m bench.log $(ARGS)

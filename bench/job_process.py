@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from headwater.testing.apache_kafka.processes import forget_process, kill_process, start_process
+from headwater.java.processes import forget_process, kill_process, start_process
 
 TIMEOUT_S = 300.0
 

@@ -15,6 +15,7 @@ _SOURCE = Path(__file__).parent.parent / "src" / "headwater"
 
 _SERVER = ("base", "wire", "net", "storage", "cluster", "replication", "coordinator", "broker")
 _FRONT = ("client", "delivery", "pipeline", "console", "cli")
+_JAVA = ("java", "zookeeper")
 
 _MAY_IMPORT: dict[str, frozenset[str]] = {
     **{layer: frozenset(_SERVER[:depth]) for depth, layer in enumerate(_SERVER)},
@@ -22,8 +23,11 @@ _MAY_IMPORT: dict[str, frozenset[str]] = {
     "delivery": frozenset({*_SERVER, "client"}),
     "pipeline": frozenset({"base", "client"}),
     "console": frozenset({"base", "client"}),
-    "cli": frozenset({*_SERVER, *_FRONT}),
-    "testing": frozenset({*_SERVER, *_FRONT}),
+    # Programs in Java that run beside Headwater, and ZooKeeper's servers, which are one.
+    "java": frozenset({"base"}),
+    "zookeeper": frozenset({"base", "java"}),
+    "cli": frozenset({*_SERVER, *_FRONT, *_JAVA}),
+    "testing": frozenset({*_SERVER, *_FRONT, *_JAVA}),
     "sim": frozenset({*_SERVER, *_FRONT, "testing"}),
     # The files beside the layers: the package itself holds the version and the client's names,
     # `errors` the client's errors, and `-m` starts the command.

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from bench.broker.client_run import ClientRun
 from bench.broker.servers import Server
+from headwater.java.processes import kill_process, start_process
 from headwater.testing.apache_kafka import ToolFailed, resolve
-from headwater.testing.apache_kafka.processes import kill_process, start_process
 from headwater.testing.apache_kafka.tools import MEASURING_FLAGS
 
 _PROGRAM = Path(__file__).with_name("JavaClients.java")

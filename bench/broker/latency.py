@@ -14,7 +14,7 @@ from bench.broker.run import Run, take_turns
 from bench.broker.servers import Server
 from bench.job_process import finish_job
 from bench.rounds import Comparison, percentile
-from headwater.testing.apache_kafka.processes import kill_process
+from headwater.java.processes import kill_process
 
 SECTION = "Latency, produce to consume"
 RATE_PER_S = 1_000

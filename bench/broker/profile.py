@@ -25,7 +25,7 @@ from bench.broker import librdkafka_client
 from bench.broker.process_usage import cpu_seconds
 from bench.broker.request_load import RequestLoad, frames_for_all, produce_frame
 from bench.broker.servers import HeadwaterServer, Server
-from headwater.testing.apache_kafka.processes import kill_process
+from headwater.java.processes import kill_process
 
 _PARTITION_COUNT = 6
 _RATE_PER_S = 200

@@ -11,9 +11,10 @@ from typing import TypeVar
 
 from bench.broker.java_clients import JavaClients
 from bench.broker.results import Results
-from bench.broker.servers import Pair, Server
+from bench.broker.servers import Pair
 from bench.broker.sizes import Sizes
 
+Side = TypeVar("Side")
 Value = TypeVar("Value")
 
 CLIENTS = ("java", "librdkafka")
@@ -47,14 +48,14 @@ class Run:
 
 
 def take_turns(
-    servers: tuple[Server, Server], round_count: int, measure: Callable[[Server], Value]
+    sides: tuple[Side, ...], round_count: int, measure: Callable[[Side], Value]
 ) -> tuple[list[Value], list[Value]]:
     """What each side came to in each round; the one that goes first changes."""
     values: tuple[list[Value], list[Value]] = ([], [])
     for number in range(round_count):
         for side in (0, 1) if number % 2 == 0 else (1, 0):
             settle_disk()
-            values[side].append(measure(servers[side]))
+            values[side].append(measure(sides[side]))
     return values
 
 

@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bench.broker.raw_client import HOST, RawClient, ServerRefused, wait_until
+from headwater.java.processes import forget_process, kill_process, start_process
 from headwater.testing.apache_kafka import KafkaNode, KafkaNodeError
-from headwater.testing.apache_kafka.processes import forget_process, kill_process, start_process
 from headwater.wire.messages.api_versions import ApiVersionsRequest
 from headwater.wire.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -29,7 +29,7 @@ from headwater.wire.messages.incremental_alter_configs import (
 )
 
 #: What kafka-server-start.sh and kafka-run-class.sh of Apache's release give to Java.
-_KAFKA_JVM_FLAGS = (
+KAFKA_JVM_FLAGS = (
     "-server",
     "-XX:+UseG1GC",
     "-XX:MaxGCPauseMillis=20",
@@ -135,7 +135,7 @@ class ApacheKafkaServer(Server):
             directory,
             properties=_COMMON_SETTINGS,
             heap="1g",
-            jvm_flags=_KAFKA_JVM_FLAGS,
+            jvm_flags=KAFKA_JVM_FLAGS,
             start_timeout_s=_START_TIMEOUT_S,
         )
 
@@ -170,7 +170,7 @@ class HeadwaterServer(Server):
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._log = directory / "server.log"
-        self._port = _free_port()
+        self._port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -285,7 +285,8 @@ class Pair:
                     server.stop()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens on."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]

@@ -15,7 +15,7 @@ class Exited(Exception):
 
 
 def make_process() -> broker_process._BrokerProcess:
-    return broker_process._BrokerProcess(static_of({}))
+    return broker_process._BrokerProcess([static_of({})])
 
 
 def test_the_first_signal_asks_and_the_second_ends(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,11 +10,12 @@ import pytest
 
 from headwater.cli import machine_check
 from headwater.cli.app import main
-from headwater.cli.cluster_check import check_log_directories, check_replicas
+from headwater.cli.cluster_check import check_log_directories
 from headwater.cli.examination import examine_cluster
 from headwater.cli.findings import Finding, Verdict, size_text
 from headwater.cli.metrics_check import Reading, check_metrics
 from headwater.cli.metrics_page import MetricsPage
+from headwater.cli.replica_check import check_replicas
 from headwater.client.admin import LogDirectory
 from headwater.client.cluster_metadata import PartitionInfo, TopicInfo
 from headwater.testing import broker

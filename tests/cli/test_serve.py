@@ -23,15 +23,20 @@ def settings_of(
     broker_id: int | None = None,
     config: Path | None = None,
     assignments: list[str] | None = None,
+    zookeeper: str | None = None,
 ) -> dict[str, str | None]:
     values = serve_settings(
         listen=listen or [],
         data_dirs=data_dirs or [],
         broker_id=broker_id,
+        zookeeper=zookeeper,
         config_path=None if config is None else str(config),
         assignments=assignments or [],
     )
-    names = ("listeners", "log.dirs", "log.dir", "broker.id", "node.id", "num.partitions")
+    names = (
+        *("listeners", "log.dirs", "log.dir", "broker.id", "node.id", "num.partitions"),
+        "zookeeper.connect",
+    )
     return {name: values.render(name) for name in names}
 
 
@@ -68,6 +73,15 @@ def test_the_broker_id_flag_also_beats_the_other_name_of_it(tmp_path: Path) -> N
     assert (settings["broker.id"], settings["node.id"]) == ("3", "3")
 
 
+def test_the_zookeeper_flag_names_the_cluster_and_must_make_sense() -> None:
+    assert settings_of()["zookeeper.connect"] is None
+    assignment = ["zookeeper.connect=other:1"]
+    settings = settings_of(zookeeper="zoo1:2181,zoo2:2181/orders", assignments=assignment)
+    assert settings["zookeeper.connect"] == "zoo1:2181,zoo2:2181/orders"
+    with pytest.raises(SettingError, match="'zoo:port' is not HOST:PORT"):
+        settings_of(zookeeper="zoo:port")
+
+
 def test_log_dir_of_a_file_counts_where_log_dirs_is_not_set(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text("log.dir=/file\n")
@@ -80,19 +94,23 @@ def test_a_file_that_is_no_text_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("flush", "messages", "is_alone", "survives", "words"),
+    ("flush", "messages", "is_alone", "min_insync", "survives", "words"),
     [
-        ("auto", 10**9, True, True, "is on disk and survives a power failure"),
-        ("auto", 10**9, False, True, "every in-sync replica"),
-        ("leader", 10**9, True, True, "leader's disk"),
-        ("off", 10**9, True, False, "power failure may lose"),
-        ("off", 1, True, True, "Every acknowledged record"),
+        ("auto", 10**9, True, 1, True, "is on disk and survives a power failure"),
+        ("auto", 10**9, False, 1, True, "on disk where only one is in sync"),
+        ("auto", 10**9, False, 2, True, "every in-sync replica, of which there are 2 at least"),
+        ("leader", 10**9, True, 1, True, "leader's disk (acks.all.flush=leader)."),
+        ("leader", 10**9, False, 2, True, "and on every in-sync replica"),
+        ("off", 10**9, True, 2, False, "power failure may lose"),
+        ("off", 10**9, False, 1, False, "power failure may lose"),
+        ("off", 10**9, False, 2, True, "lost if all of them lose power at once"),
+        ("off", 1, True, 1, True, "Every acknowledged record"),
     ],
 )
 def test_the_promise_in_words(
-    flush: str, messages: int, is_alone: bool, survives: bool, words: str
+    flush: str, messages: int, is_alone: bool, min_insync: int, survives: bool, words: str
 ) -> None:
-    promise = durability_promise(flush, messages, is_alone=is_alone)
+    promise = durability_promise(flush, messages, is_alone=is_alone, min_insync_replicas=min_insync)
     assert promise.survives_power_loss is survives
     assert words in promise.sentence
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from headwater.base.ids import topic_id_to_text
 from headwater.cluster.controller import Controller
 from headwater.cluster.new_topic import NewTopic
-from tests.support.controllers import RecordingSubscriber, new_controller
+from tests.support.controllers import take_seat
 from tests.support.metadata_stores import open_sqlite
 from tests.support.tiers import rounds
 
@@ -76,23 +76,21 @@ class _Ledger:
 async def _check_after(directory: Path, ledger: _Ledger) -> None:
     store = await open_sqlite(directory)
     session = store.connect()
-    controller = new_controller(session)
-    subscriber = RecordingSubscriber()
-    controller.subscribe(subscriber)
-    await controller.start()
-    await controller.finish_interrupted_deletions()
+    seat = await take_seat(session)
+    controller = seat.controller
     ledger.check(controller)
-    for change in subscriber.changes:
+    for change in seat.publisher.changes:
         assert {topic.name for topic in change.deleted_topics} <= ledger.deleting
     assert await session.children("/admin/delete_topics") == []
     names = await session.children("/brokers/topics")
     assert names == await session.children("/config/topics") == sorted(controller.image.topics)
-    block = await controller.allocate_producer_ids()
+    block = await controller.allocate_producer_ids(0)
     assert block.start >= ledger.producer_id_end
     ledger.producer_id_end = block.stop
     # What was interrupted can be done again.
     answers = await controller.create_topics([NewTopic(name) for name in ledger.deleted])
     assert set(await controller.delete_topics(list(answers))) == ledger.deleted
+    await controller.close()
     await store.close()
 
 

@@ -9,7 +9,6 @@ from headwater.base.ids import ZERO_TOPIC_ID
 from headwater.base.settings import SettingError
 from headwater.cluster.broker_registration import register_broker
 from headwater.cluster.cluster_identity import prepare_store
-from headwater.cluster.controller import Controller
 from headwater.cluster.new_topic import (
     ControllerOptions,
     CreatedTopic,
@@ -18,7 +17,7 @@ from headwater.cluster.new_topic import (
 )
 from headwater.cluster.store.metadata_store import MetadataStore
 from tests.support.async_tests import run_async
-from tests.support.controllers import RecordingSubscriber, broker_info, start_controller
+from tests.support.controllers import Seat, broker_info, take_seat
 from tests.support.metadata_stores import open_in_memory
 
 Assigned = ManualAssignment
@@ -51,14 +50,14 @@ class _Policy:
 
 async def _cluster(
     options: ControllerOptions | None = None, broker_count: int = 1
-) -> tuple[Controller, MetadataStore]:
+) -> tuple[Seat, MetadataStore]:
     """A controller on broker 0, in a cluster with more brokers."""
     store = await open_in_memory()
     session = store.connect()
     await prepare_store(session)
     for broker_id in range(1, broker_count):
         await register_broker(session, broker_info(broker_id), 0)
-    return await start_controller(session, options), session
+    return await take_seat(session, options), session
 
 
 @pytest.mark.parametrize(
@@ -108,10 +107,10 @@ async def test_a_topic_is_refused_with_a_code_and_a_sentence(
     options = ControllerOptions(
         validate_topic_configs=_refuse_unknown, create_topic_policy=_Policy()
     )
-    controller, store = await _cluster(options, broker_count=3)
+    seat, store = await _cluster(options, broker_count=3)
+    controller = seat.controller
     await controller.create_topics([NewTopic("there_is")])
-    subscriber = RecordingSubscriber()
-    controller.subscribe(subscriber)
+    seat.publisher.changes.clear()
     for validate_only in (True, False):
         answers = await controller.create_topics([topic, NewTopic("fine")], validate_only)
         answer = answers[topic.name]
@@ -121,12 +120,13 @@ async def test_a_topic_is_refused_with_a_code_and_a_sentence(
         assert isinstance(answers["fine"], CreatedTopic) == ("10000" not in str(answer))
     assert await store.children("/config/topics") == await store.children("/brokers/topics")
     assert {"t", "there.is", "bad", ".."}.isdisjoint(controller.image.topics)
-    assert all(change.changed_topics == {"fine"} for change in subscriber.changes)
+    assert all(change.changed_topics == {"fine"} for change in seat.publisher.changes)
 
 
 @run_async
 async def test_topics_that_collide_or_repeat_within_a_request_are_refused() -> None:
-    controller, _ = await _cluster()
+    seat, _ = await _cluster()
+    controller = seat.controller
     names = ["one", "a.b", "twice", "a_b", "twice"]
     answers = await controller.create_topics([NewTopic(name) for name in names])
     codes = {
@@ -148,7 +148,8 @@ async def test_topics_that_collide_or_repeat_within_a_request_are_refused() -> N
 @run_async
 async def test_defaults_come_from_the_options() -> None:
     options = ControllerOptions(default_partition_count=4, default_replication_factor=2)
-    controller, _ = await _cluster(options, broker_count=3)
+    seat, _ = await _cluster(options, broker_count=3)
+    controller = seat.controller
     created = (await controller.create_topics([NewTopic("t", configs={"a": "b"})]))["t"]
     assert isinstance(created, CreatedTopic)
     assert (created.partition_count, created.replication_factor) == (4, 2)
@@ -165,7 +166,8 @@ async def test_defaults_come_from_the_options() -> None:
 
 @run_async
 async def test_a_default_that_the_cluster_cannot_meet_is_refused() -> None:
-    controller, _ = await _cluster(ControllerOptions(default_replication_factor=3))
+    seat, _ = await _cluster(ControllerOptions(default_replication_factor=3))
+    controller = seat.controller
     answer = (await controller.create_topics([NewTopic("t")]))["t"]
     assert isinstance(answer, KafkaError)
     assert answer.code == ErrorCode.INVALID_REPLICATION_FACTOR
@@ -173,7 +175,8 @@ async def test_a_default_that_the_cluster_cannot_meet_is_refused() -> None:
 
 @run_async
 async def test_a_manual_assignment_is_taken_as_it_is() -> None:
-    controller, _ = await _cluster(broker_count=3)
+    seat, _ = await _cluster(broker_count=3)
+    controller = seat.controller
     assignments = [Assigned(1, (2, 0)), Assigned(0, (1, 2))]
     created = (await controller.create_topics([NewTopic("t", assignments=assignments)]))["t"]
     assert isinstance(created, CreatedTopic)
@@ -185,20 +188,21 @@ async def test_a_manual_assignment_is_taken_as_it_is() -> None:
 
 @run_async
 async def test_validation_alone_changes_nothing() -> None:
-    controller, store = await _cluster()
-    subscriber = RecordingSubscriber()
-    controller.subscribe(subscriber)
+    seat, store = await _cluster()
+    controller = seat.controller
+    seat.publisher.changes.clear()
     created = (await controller.create_topics([NewTopic("t", 3)], True))["t"]
     assert isinstance(created, CreatedTopic)
     assert (created.partition_count, created.topic_id) == (3, ZERO_TOPIC_ID)
-    assert len(controller.image.topics) == 0 and subscriber.changes == []
+    assert len(controller.image.topics) == 0 and seat.publisher.changes == []
     assert await store.children("/brokers/topics") == []
 
 
 @run_async
 async def test_the_policy_sees_numbers_or_an_assignment() -> None:
     policy = _Policy()
-    controller, _ = await _cluster(ControllerOptions(create_topic_policy=policy))
+    seat, _ = await _cluster(ControllerOptions(create_topic_policy=policy))
+    controller = seat.controller
     answers = await controller.create_topics(
         [
             NewTopic("numbers", 2, configs={"a": "b"}),
@@ -216,7 +220,8 @@ async def test_the_policy_sees_numbers_or_an_assignment() -> None:
 
 @run_async
 async def test_ten_thousand_partitions_in_one_request() -> None:
-    controller, store = await _cluster()
+    seat, store = await _cluster()
+    controller = seat.controller
     answers = await controller.create_topics([NewTopic("a", 4_000), NewTopic("b", 6_000)])
     assert all(isinstance(answer, CreatedTopic) for answer in answers.values())
     assert len(controller.image.topics["b"].partitions) == 6_000

@@ -256,7 +256,7 @@ def test_a_topic_that_is_not_there_has_no_coordinator(tmp_path: Path) -> None:
 
 def test_whoever_waits_hears_that_the_coordinator_has_moved(tmp_path: Path) -> None:
     async def scenario(broker: HandlerBroker, runtime: Runtime) -> None:
-        broker.context.controller.subscribe(runtime.on_image)
+        broker.context.member.subscribe(runtime.on_image)
 
         def park(shard: Words, _: int, reply: Reply[str]) -> Outcome:
             return shard.park(reply)

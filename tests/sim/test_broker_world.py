@@ -5,6 +5,7 @@ import pytest
 
 from headwater.base.ids import TopicPartition
 from headwater.sim.broker_world import BrokerWorld
+from headwater.sim.checkers.every_promise import check_every_promise
 from headwater.sim.producing_client import ProducingClient
 from headwater.sim.reading_client import ReadingClient
 from headwater.sim.topic_client import TopicClient
@@ -37,7 +38,7 @@ async def check(world: BrokerWorld, partitions: list[TopicPartition]) -> None:
     contents = await process.run(world.loop.create_task, reader.read_all())
     process, link = world.start_client("admin")
     topics = await process.run(world.loop.create_task, TopicClient(link, world.history).topics())
-    world.history.check_all(contents, topics)
+    check_every_promise(world.history, contents, topics)
 
 
 def test_a_broker_serves_clients(world: BrokerWorld) -> None:

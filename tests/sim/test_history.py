@@ -3,7 +3,12 @@ import uuid
 import pytest
 
 from headwater.base.ids import TopicPartition
-from headwater.sim.history import HighWatermarks, History, PropertyViolated, Sent, Stored
+from headwater.sim.checkers.every_promise import check_every_promise
+from headwater.sim.checkers.foreign_record import check_nothing_foreign
+from headwater.sim.checkers.high_watermark import HighWatermarks
+from headwater.sim.checkers.record_order import check_order
+from headwater.sim.checkers.topic_life import check_topics
+from headwater.sim.history import History, PropertyViolated, Sent, Stored
 
 ORDERS = TopicPartition("orders", 0)
 OTHER = TopicPartition("orders", 1)
@@ -25,7 +30,7 @@ def stored(*values: str, first: int = 5) -> list[Stored]:
 
 def test_a_sound_world_passes_every_check() -> None:
     history = history_of_three()
-    history.check_all({ORDERS: stored("p/0", "p/1", "p/2")}, {"orders": ID, "more": ID})
+    check_every_promise(history, {ORDERS: stored("p/0", "p/1", "p/2")}, {"orders": ID, "more": ID})
     assert history.acknowledged_count == 3
     assert history.acknowledged_end(ORDERS) == 8
     assert history.acknowledged_end(OTHER) == 0
@@ -43,12 +48,12 @@ def test_a_sound_world_passes_every_check() -> None:
 )
 def test_each_violation_is_found(property_name: str, records: list[Stored]) -> None:
     with pytest.raises(PropertyViolated, match=property_name):
-        history_of_three().check_all({ORDERS: records}, {"orders": ID})
+        check_every_promise(history_of_three(), {ORDERS: records}, {"orders": ID})
 
 
 def test_a_record_in_another_partition_is_foreign_there() -> None:
     with pytest.raises(PropertyViolated, match="only what was sent"):
-        history_of_three().check_nothing_foreign({OTHER: stored("p/0")})
+        check_nothing_foreign(history_of_three(), {OTHER: stored("p/0")})
 
 
 def test_records_in_another_order_than_sent_are_found() -> None:
@@ -56,14 +61,14 @@ def test_records_in_another_order_than_sent_are_found() -> None:
     for number in range(2):
         history.send(Sent("p", number, ORDERS, True))
     with pytest.raises(PropertyViolated, match="the order of a producer is kept"):
-        history.check_order({ORDERS: stored("p/1", "p/0")})
+        check_order(history, {ORDERS: stored("p/1", "p/0")})
 
 
 def test_repetitions_of_a_client_that_is_not_idempotent_are_no_fault() -> None:
     history = History()
     for number in range(2):
         history.send(Sent("p", number, ORDERS, False))
-    history.check_all({ORDERS: stored("p/0", "p/0", "p/1", "p/0")}, {})
+    check_every_promise(history, {ORDERS: stored("p/0", "p/0", "p/1", "p/0")}, {})
 
 
 def test_an_offset_that_is_acknowledged_twice_is_found_at_once() -> None:
@@ -76,15 +81,15 @@ def test_an_offset_that_is_acknowledged_twice_is_found_at_once() -> None:
 @pytest.mark.parametrize("topics", [{}, {"orders": uuid.UUID(int=8)}])
 def test_a_topic_that_is_gone_or_another_one_is_found(topics: dict[str, uuid.UUID]) -> None:
     with pytest.raises(PropertyViolated, match="created topics stay"):
-        history_of_three().check_topics(topics)
+        check_topics(history_of_three(), topics)
 
 
 def test_a_deleted_topic_that_is_back_is_found() -> None:
     history = history_of_three()
     history.deleted.add(uuid.UUID(int=9))
-    history.check_topics({"orders": ID, "again": uuid.UUID(int=10)})
+    check_topics(history, {"orders": ID, "again": uuid.UUID(int=10)})
     with pytest.raises(PropertyViolated, match="deleted topics stay away"):
-        history.check_topics({"orders": ID, "gone": uuid.UUID(int=9)})
+        check_topics(history, {"orders": ID, "gone": uuid.UUID(int=9)})
 
 
 def test_a_high_watermark_that_goes_back_is_found() -> None:

@@ -109,3 +109,55 @@ def test_whoever_wants_to_know_hears_of_the_end_once(loop: VirtualLoop) -> None:
     process.kill()
     process.kill()
     assert heard == [1]
+
+
+def test_a_paused_process_does_nothing_until_it_is_resumed() -> None:
+    loop = VirtualLoop()
+    seen: list[tuple[str, float]] = []
+
+    async def tick(name: str) -> None:
+        for _ in range(4):
+            await asyncio.sleep(1.0)
+            seen.append((name, loop.time()))
+
+    async def drive() -> None:
+        paused, other = loop.start_process("paused", "a"), loop.start_process("other", "b")
+        tasks = [process.run(loop.create_task, tick(process.name)) for process in (paused, other)]
+        await asyncio.sleep(1.5)
+        loop.pause_process(paused)
+        paused.deliver(lambda: seen.append(("delivery", loop.time())))
+        await asyncio.sleep(10.0)
+        assert [name for name, _ in seen].count("paused") == 1
+        assert [name for name, _ in seen].count("other") == 4
+        loop.resume_process(paused)
+        await asyncio.gather(*tasks)
+
+    loop.run_until_complete(drive())
+    # What was due happens at once, and the rest in its time.
+    assert [when for name, when in seen if name == "paused"] == [1.0, 11.5, 12.5, 13.5]
+    assert [when for name, when in seen if name == "delivery"] == [11.5]
+    loop.close()
+
+
+def test_a_paused_process_can_be_killed() -> None:
+    loop = VirtualLoop()
+    seen: list[int] = []
+
+    async def tick() -> None:
+        while True:
+            await asyncio.sleep(1.0)
+            seen.append(1)
+
+    async def drive() -> None:
+        process = loop.start_process("paused", "a")
+        process.run(loop.create_task, tick())
+        await asyncio.sleep(1.5)
+        loop.pause_process(process)
+        await asyncio.sleep(5.0)
+        process.kill()
+        loop.resume_process(process)
+        await asyncio.sleep(5.0)
+        assert seen == [1] and not process.is_alive
+
+    loop.run_until_complete(drive())
+    loop.close()

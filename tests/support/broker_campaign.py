@@ -16,6 +16,7 @@ from typing import Any
 
 from headwater.base.ids import TopicPartition
 from headwater.sim.broker_world import HOST, BrokerWorld
+from headwater.sim.checkers.every_promise import check_every_promise
 from headwater.sim.disk_faults import Fault
 from headwater.sim.history import Contents, PropertyViolated
 from headwater.sim.network import NetworkConditions
@@ -175,7 +176,7 @@ class BrokerCampaign:
         await asyncio.wait(self._endless)
 
     async def _check_end(self) -> None:
-        self.world.history.check_all(*await self._look())
+        check_every_promise(self.world.history, *await self._look())
 
     async def _look(self) -> tuple[Contents, dict[str, Any]]:
         """What is there in the end, read by somebody who comes new."""

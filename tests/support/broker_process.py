@@ -20,12 +20,12 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from headwater.testing.apache_kafka.processes import forget_process, kill_process, start_process
+from headwater.java.processes import forget_process, kill_process, start_process
 
 HOST = "127.0.0.1"
 POLL_INTERVAL_S = 0.01
@@ -49,20 +49,28 @@ class BrokerProcess:
         broker_id: int = 0,
         data_dir: Path | None = None,
         port: int | None = None,
+        host: str = HOST,
+        arguments: Sequence[str] = (),
+        command_prefix: Sequence[str] = (),
         start_timeout_s: float = 30.0,
     ) -> None:
+        """`arguments` are more of `headwater serve`; `command_prefix` is a command, with its full
+        path, that runs the broker's, in a network namespace say."""
         self.directory = directory
         self.data_dir = data_dir or directory / "data"
         self.settings = dict(settings or {})
         self.broker_id = broker_id
         self.output = directory / "output.txt"
+        self.host = host
         self.port = port or free_port()
+        self._arguments = tuple(arguments)
+        self._command_prefix = tuple(command_prefix)
         self._start_timeout_s = start_timeout_s
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def bootstrap(self) -> str:
-        return f"{HOST}:{self.port}"
+        return f"{self.host}:{self.port}"
 
     @property
     def is_running(self) -> bool:
@@ -77,7 +85,7 @@ class BrokerProcess:
         self.launch()
         try:
             wait_until(
-                lambda: not self.is_running or answers(self.port),
+                lambda: not self.is_running or answers(self.port, self.host),
                 "the broker answers",
                 self._start_timeout_s,
             )
@@ -95,9 +103,9 @@ class BrokerProcess:
         if self._process is not None:
             raise BrokerProcessError("the broker was started already")
         self.directory.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "headwater", "serve"]
+        command = [*self._command_prefix, sys.executable, "-m", "headwater", "serve"]
         command += ["--listen", self.bootstrap, "--data-dir", str(self.data_dir)]
-        command += ["--broker-id", str(self.broker_id)]
+        command += ["--broker-id", str(self.broker_id), *self._arguments]
         for name, value in self.settings.items():
             command += ["--set", f"{name}={value}"]
         with self.output.open("ab") as output:
@@ -187,13 +195,13 @@ def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 30.0
         time.sleep(POLL_INTERVAL_S)
 
 
-def answers(port: int) -> bool:
+def answers(port: int, host: str = HOST) -> bool:
     """Whether a broker answers an ApiVersions request there without an error."""
     correlation_id = 1
     # Key 18, version 0, correlation id, and a null client id; there is no body.
     request = struct.pack(">hhih", 18, 0, correlation_id, -1)
     try:
-        with socket.create_connection((HOST, port), timeout=5) as connection:
+        with socket.create_connection((host, port), timeout=5) as connection:
             connection.sendall(struct.pack(">i", len(request)) + request)
             answer = connection.recv(10, socket.MSG_WAITALL)
     except OSError:

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from headwater.java.processes import forget_process, kill_process, start_process
 from headwater.testing.apache_kafka import run_tool, start_tool
-from headwater.testing.apache_kafka.processes import forget_process, kill_process, start_process
 from tests.support.clients_contract import TIMEOUT_S
 from tests.support.clients_groups_contract import Owned
 from tests.support.kafka import require_apache_kafka

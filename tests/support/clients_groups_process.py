@@ -17,7 +17,7 @@ import threading
 from types import TracebackType
 from typing import Self
 
-from headwater.testing.apache_kafka.processes import forget_process, kill_process, start_process
+from headwater.java.processes import forget_process, kill_process, start_process
 from tests.support.clients_contract import TIMEOUT_S, ClientError
 from tests.support.clients_groups_contract import GroupRecord, Membership, Owned
 from tests.support.clients_groups_known import MEMBERS_BY_NAME

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from headwater.testing.apache_kafka.processes import kill_process, start_process
+from headwater.java.processes import kill_process, start_process
 from tests.support.clients_groups_contract import Membership
 from tests.support.clients_groups_known import MEMBERS_BY_NAME
 from tests.support.clients_transactions_known import PRODUCERS_BY_NAME

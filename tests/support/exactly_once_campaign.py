@@ -22,6 +22,9 @@ from typing import Any, Protocol
 from headwater.base.ids import TopicPartition
 from headwater.sim.broker_link import BrokerLink
 from headwater.sim.channel_trouble import make_unreliable
+from headwater.sim.checkers.duplicate import check_stored_once
+from headwater.sim.checkers.lost_write import check_nothing_lost
+from headwater.sim.checkers.record_order import check_order
 from headwater.sim.committed_reader import CommittedReader, Visible
 from headwater.sim.group_history import GroupHistory, Offsets
 from headwater.sim.group_member import GroupMember
@@ -207,9 +210,9 @@ class ExactlyOnceCampaign(BrokerCampaign):
                 source, visible = await reading, await looking
         except TimeoutError as error:
             raise PropertyViolated("in the end no transaction is open") from error
-        world.history.check_nothing_lost(source)
-        world.history.check_stored_once(source)
-        world.history.check_order(source)
+        check_nothing_lost(world.history, source)
+        check_stored_once(world.history, source)
+        check_order(world.history, source)
         self.transactions.check_all(visible)
         target_of = dict(zip(self._numbered(SOURCE), self._numbered(TARGET), strict=True))
         check_copied_once(source, visible, target_of)

@@ -1,7 +1,7 @@
 """Three Apache Kafka brokers and their controller, for what one broker cannot show.
 
     with KafkaCluster(directory) as cluster:
-        topic = cluster.create_topic("orders", partitions=3)
+        topic = cluster.create_topic("orders", 3)
         leader = cluster.leader_of(topic, 0)
         cluster.brokers[leader].kill()
 
@@ -11,26 +11,18 @@ any broker may. Each has a small heap, and a broker that is gone is noticed with
 
 from __future__ import annotations
 
-import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Self, TypeVar
 
 from headwater.base.ids import topic_id_to_text
-from headwater.client.admin import AdminOperations, NewTopic, require_all
-from headwater.client.cluster_connection import ClusterConnection
-from headwater.client.cluster_metadata import PartitionInfo
-from headwater.client.coordinators import CoordinatorKind, find_coordinators
-from headwater.client.errors import UnknownTopicError
 from headwater.testing.apache_kafka import KafkaNode
 from headwater.testing.apache_kafka.node import BROKER, CONTROLLER
-from tests.support.broker_process import wait_until
 from tests.support.kafka import SMALL_NODE_PROPERTIES, require_apache_kafka
+from tests.support.three_brokers import BROKER_IDS, ThreeBrokers
 
-BROKER_IDS = (1, 2, 3)
+__all__ = ["BROKER_IDS", "KafkaCluster"]
+
 CONTROLLER_ID = 100
 
 CLUSTER_PROPERTIES = SMALL_NODE_PROPERTIES | {
@@ -48,13 +40,12 @@ CLUSTER_PROPERTIES = SMALL_NODE_PROPERTIES | {
 }
 HEAP = "192m"
 
-Result = TypeVar("Result")
 
-
-class KafkaCluster:
+class KafkaCluster(ThreeBrokers):
     """Three brokers with ids 1 to 3, running while it is entered."""
 
     def __init__(self, directory: Path) -> None:
+        super().__init__()
         kafka = require_apache_kafka()
         cluster_id = topic_id_to_text(uuid.uuid4())
 
@@ -77,105 +68,28 @@ class KafkaCluster:
         self.brokers = {broker_id: node(broker_id, BROKER, voter) for broker_id in BROKER_IDS}
 
     @property
-    def bootstrap(self) -> str:
-        """All brokers, whether they run or not."""
-        return ",".join(node.bootstrap for node in self.brokers.values())
+    def nodes(self) -> Mapping[int, KafkaNode]:
+        return self.brokers
 
-    def __enter__(self) -> Self:
-        nodes = [self.controller, *self.brokers.values()]
-        try:
-            with ThreadPoolExecutor(len(nodes)) as threads:
-                list(threads.map(KafkaNode.start, nodes))
-            self.wait_for_brokers(BROKER_IDS)
-        except BaseException:
-            self._kill()
-            raise
-        return self
+    @property
+    def session_s(self) -> float:
+        return int(CLUSTER_PROPERTIES["broker.session.timeout.ms"]) / 1000
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        # Nobody will look at what they would save.
-        self._kill()
+    def controller_node(self) -> KafkaNode:
+        return self.controller
 
-    def _kill(self) -> None:
-        for node in [*self.brokers.values(), self.controller]:
-            node.kill()
+    def extra_nodes(self) -> Iterable[KafkaNode]:
+        return (self.controller,)
 
-    # -- what is where -----------------------------------------------------------------------------
+    def data_dir(self, broker_id: int) -> Path:
+        return self.brokers[broker_id].log_dirs[0]
 
-    def partition(self, topic: str, partition: int) -> PartitionInfo:
-        async def look(connection: ClusterConnection) -> PartitionInfo:
-            await connection.refresh([topic])
-            return (await connection.find_topic(topic)).partition(partition)
-
-        return self._ask(look)
-
-    def leader_of(self, topic: str, partition: int) -> int:
-        """The broker that leads the partition now; -1 if none does."""
-        return self.partition(topic, partition).leader_id
-
-    def coordinator_of_group(self, group_id: str) -> int:
-        return self._coordinator(CoordinatorKind.GROUP, group_id)
-
-    def coordinator_of_transactions(self, transactional_id: str) -> int:
-        return self._coordinator(CoordinatorKind.TRANSACTION, transactional_id)
-
-    def _coordinator(self, kind: CoordinatorKind, key: str) -> int:
-        async def look(connection: ClusterConnection) -> int:
-            async def attempt() -> int:
-                found = (await find_coordinators(connection, kind, [key]))[key]
-                if isinstance(found, Exception):
-                    raise found
-                return found
-
-            return await connection.retrying(attempt, f"The coordinator of {key}")
-
-        return self._ask(look)
-
-    # -- changes -----------------------------------------------------------------------------------
-
-    def create_topic(
-        self, name: str, partition_count: int = 1, configs: dict[str, str] | None = None
-    ) -> str:
-        """Three replicas each, and served when this returns."""
-
-        async def create(connection: ClusterConnection) -> None:
-            new = NewTopic(
-                name, partition_count=partition_count, replication_factor=3, configs=configs or {}
-            )
-            require_all(await AdminOperations(connection).create_topics([new]))
-
-        self._ask(create)
-        for number in range(partition_count):
-            self.wait_in_sync(name, number, 3)
-        return name
-
-    def wait_in_sync(self, topic: str, partition: int, count: int) -> None:
-        """Until so many replicas of the partition are in sync."""
-
-        def in_sync() -> bool:
-            try:
-                found = self.partition(topic, partition)
-            except UnknownTopicError:
-                # A broker may hear of a new topic a moment after another has created it.
-                return False
-            return found.has_leader and len(found.isr) == count
-
-        wait_until(in_sync, f"{topic}-{partition} has {count} replicas in sync", 60.0)
-
-    def wait_for_brokers(self, broker_ids: Iterable[int]) -> None:
-        """Until the cluster knows these brokers and no others."""
-        wanted = set(broker_ids)
-
-        async def known(connection: ClusterConnection) -> set[int]:
-            await connection.refresh(())
-            return set(connection.metadata.brokers)
-
-        wait_until(lambda: self._ask(known) == wanted, f"the brokers are {wanted}", 60.0)
+    def logs(self, lines: int = 60) -> str:
+        return "\n".join(
+            f"-- node {node.node_id}:\n{node.log_tail(lines)}"
+            for node in (self.controller, *self.brokers.values())
+            if node.server_log.exists()
+        )
 
     def move_broker(self, broker_id: int) -> None:
         """Stop the broker and bring it back on another address."""
@@ -183,11 +97,3 @@ class KafkaCluster:
         node.stop()
         node.move()
         node.start()
-
-    def _ask(self, work: Callable[[ClusterConnection], Awaitable[Result]]) -> Result:
-        async def ask() -> Result:
-            running = [node.bootstrap for node in self.brokers.values() if node.is_running]
-            async with ClusterConnection(",".join(running)) as connection:
-                return await work(connection)
-
-        return asyncio.run(ask())

@@ -72,7 +72,7 @@ class MarkerWorld:
         self.completed: list[PreparedTransaction] = []
         self.gate = asyncio.Event()
         self.gate.set()
-        self.sender = MarkerSender(cast(BrokerContext, self))
+        self.sender = MarkerSender(cast(BrokerContext, self), lambda: self.image)
 
     async def send(self, broker_id: int, request: WriteTxnMarkersRequest, timeout_s: float) -> Any:
         assert timeout_s > 30
@@ -109,6 +109,11 @@ class MarkerWorld:
         return WritableTxnMarkerPartitionResult(
             partition_index=partition.partition, error_code=code
         )
+
+    def is_led(self, _: str, leader_epoch: int) -> bool:
+        """The coordinator's, of whose topic there is one partition."""
+        partition = self.image.topics[TRANSACTIONS_TOPIC].partitions[0]
+        return (partition.leader, partition.leader_epoch) == (NODE_ID, leader_epoch)
 
     async def write(self, transactional_id: str, operation: Callable[[Any, int], Any]) -> Any:
         """The coordinator's: the operation is `markers_written` of a shard."""

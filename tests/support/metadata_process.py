@@ -29,7 +29,7 @@ async def _work(controller: Controller, prefix: str) -> None:
         if not isinstance(created, CreatedTopic):
             raise created
         _say(f"created {name} {topic_id_to_text(created.topic_id)}")
-        block = await controller.allocate_producer_ids()
+        block = await controller.allocate_producer_ids(0)
         _say(f"ids {block.start} {block.stop}")
         if number % 3 == 1:
             _say(f"growing {name}")

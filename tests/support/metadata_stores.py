@@ -8,11 +8,17 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
+from kazoo.client import KazooClient
+
 from headwater.base.clocks import Clock, SystemClock
 from headwater.cluster.store.embedded_store import EmbeddedStore
 from headwater.cluster.store.journal import Changes, JournalContent, NodeRow, NullJournal
 from headwater.cluster.store.metadata_store import MetadataStore
 from headwater.cluster.store.sqlite_journal import METADATA_FILE, SqliteJournal
+from headwater.cluster.store.zookeeper_connector import ZooKeeperConnector
+from headwater.cluster.store.zookeeper_store import ZooKeeperStore
+from tests.support.simulated_store import linked_world
+from tests.support.zookeeper import fresh_chroot, shared_zookeeper
 
 
 class StoreWorld(Protocol):
@@ -89,7 +95,58 @@ async def sqlite_world(directory: Path) -> AsyncIterator[StoreWorld]:
         await store.close()
 
 
+class ZooKeeperWorld:
+    """A path of its own on the shared ZooKeeper server."""
+
+    def __init__(self) -> None:
+        self.address = shared_zookeeper().address + fresh_chroot()
+        self._connectors: list[ZooKeeperConnector] = []
+
+    async def connect(self) -> ZooKeeperStore:
+        connector = ZooKeeperConnector(self.address, session_timeout_ms=10_000)
+        self._connectors.append(connector)
+        return await connector.connect()
+
+    async def expire(self, session: MetadataStore) -> None:
+        assert isinstance(session, ZooKeeperStore)
+        over = asyncio.Event()
+        session.on_expired(over.set)
+        await end_session(session)
+        await over.wait()
+
+    async def close(self) -> None:
+        await asyncio.gather(*(connector.close() for connector in self._connectors))
+
+
+async def end_session(session: ZooKeeperStore) -> None:
+    """Have ZooKeeper end a session: whoever knows its password can take it over and close it."""
+
+    def take_over() -> None:
+        client = KazooClient(
+            hosts=shared_zookeeper().address, client_id=session.credentials, timeout=10.0
+        )
+        client.start()
+        client.stop()
+        client.close()
+
+    await asyncio.to_thread(take_over)
+
+
+@asynccontextmanager
+async def zookeeper_world(directory: Path) -> AsyncIterator[StoreWorld]:
+    world = ZooKeeperWorld()
+    try:
+        yield world
+    finally:
+        await world.close()
+
+
 OpenWorld = Callable[[Path], AbstractAsyncContextManager[StoreWorld]]
 
 #: By name, every store that must keep the contract.
-WORLDS: dict[str, OpenWorld] = {"memory": memory_world, "sqlite": sqlite_world}
+WORLDS: dict[str, OpenWorld] = {
+    "memory": memory_world,
+    "sqlite": sqlite_world,
+    "zookeeper": zookeeper_world,
+    "simulated": linked_world,
+}

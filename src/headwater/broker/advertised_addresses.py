@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from headwater.base.settings import SettingError
 from headwater.broker.context import RequestContext
-from headwater.cluster.image import BrokerInfo
+from headwater.cluster.image import BrokerInfo, EndpointInfo
 from headwater.net.endpoint import Endpoint, parse_endpoints
 
 
@@ -70,6 +70,20 @@ def check_advertised(advertised: str | None, listeners: Iterable[Endpoint]) -> N
             )
         if address.port == 0:
             raise SettingError(f"advertised.listeners tells no port for {name}.")
+
+
+def registered_endpoints(
+    advertised: str | None, listeners: Iterable[Endpoint], host_name: str
+) -> tuple[EndpointInfo, ...]:
+    """What the other brokers, and their clients, are told: where this broker listens.
+
+    `host_name` stands for the machine where a listener is on all of its addresses.
+    """
+    told = _parse(advertised or "")
+    return tuple(
+        EndpointInfo(name, *told.get(name, (host_name if _is_wildcard(host) else host, port)))
+        for name, host, port in listeners
+    )
 
 
 @lru_cache(maxsize=16)

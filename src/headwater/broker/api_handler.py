@@ -3,6 +3,9 @@
 Most APIs have an async function from request to response (`ApiHandler`). The two hot ones, Produce
 and Fetch, take the exchange itself (`ExchangeHandler`): they answer without a task of their own,
 and pass record batches on without copying them.
+
+What only the controller can do has a handler that is marked: on any other broker the request is
+forwarded, see `forwarding`.
 """
 
 from __future__ import annotations
@@ -17,11 +20,14 @@ from headwater.wire.schema import Message
 
 if TYPE_CHECKING:
     from headwater.broker.context import RequestContext
+    from headwater.cluster.image import ClusterImage
     from headwater.net.exchange import Exchange
 
 #: The first argument is the request class of the API.
 Handle = Callable[[Any, "RequestContext"], Awaitable[Message]]
 HandleExchange = Callable[["Exchange", RequestHeader, "RequestContext"], None]
+#: Request and response of the API, and an image: whether that shows what the response says.
+IsSeen = Callable[[Any, Any, "ClusterImage"], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +36,8 @@ class ApiHandler:
     handle: Handle
     #: Where not all versions that have a schema are served.
     served: VersionRange | None = None
+    #: Of an API that only the controller can serve: when its change has reached another broker.
+    forwarded_until: IsSeen | None = None
 
     @property
     def versions(self) -> VersionRange:

@@ -21,9 +21,12 @@ Handler = ApiHandler | ExchangeHandler
 SERVED: Final = (
     ApiKey.ADD_OFFSETS_TO_TXN,
     ApiKey.ADD_PARTITIONS_TO_TXN,
+    ApiKey.ALLOCATE_PRODUCER_IDS,
     ApiKey.ALTER_CONFIGS,
+    ApiKey.ALTER_PARTITION,
     ApiKey.ALTER_REPLICA_LOG_DIRS,
     ApiKey.API_VERSIONS,
+    ApiKey.BROKER_HEARTBEAT,
     ApiKey.CONSUMER_GROUP_DESCRIBE,
     ApiKey.CONSUMER_GROUP_HEARTBEAT,
     ApiKey.CREATE_PARTITIONS,
@@ -38,6 +41,7 @@ SERVED: Final = (
     ApiKey.DESCRIBE_PRODUCERS,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS,
     ApiKey.DESCRIBE_TRANSACTIONS,
+    ApiKey.ELECT_LEADERS,
     ApiKey.END_TXN,
     ApiKey.FETCH,
     ApiKey.FIND_COORDINATOR,
@@ -56,12 +60,17 @@ SERVED: Final = (
     ApiKey.OFFSET_FETCH,
     ApiKey.OFFSET_FOR_LEADER_EPOCH,
     ApiKey.PRODUCE,
+    ApiKey.SET_CONFIGS,
     ApiKey.SYNC_GROUP,
     ApiKey.TXN_OFFSET_COMMIT,
+    ApiKey.UPDATE_IMAGE,
     ApiKey.WRITE_TXN_MARKERS,
 )
 
-_NARROWER: Final = {ApiKey.WRITE_TXN_MARKERS: VersionRange(1, 1)}
+_NARROWER: Final = {
+    ApiKey.ALTER_PARTITION: VersionRange(3, 3),
+    ApiKey.WRITE_TXN_MARKERS: VersionRange(1, 1),
+}
 
 
 def load_handler(api_key: ApiKey) -> Handler:

@@ -2,7 +2,8 @@
 
 Kafka answers such a request at once, without the topic, and has the client ask again. Here the
 answer waits until the topic is there, which takes milliseconds, so that a first produce does not
-begin with a retry; if it should take long, the client is told to come again. Internal topics belong
+begin with a retry; if it should take long, the client is told to come again. It is the controller
+who creates topics, with the defaults of its own settings. Internal topics belong
 to the coordinators, who know what settings they need: they are not made for whoever asks.
 """
 
@@ -10,16 +11,22 @@ from collections.abc import Sequence
 from typing import Final
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.broker.change_limits import check_change_count, within
+from headwater.broker.change_limits import check_change_count
 from headwater.broker.context import BrokerContext
+from headwater.broker.topic_requests import request_topics
 from headwater.cluster.image import is_internal
 from headwater.cluster.new_topic import NewTopic
 
 #: Clients give up on a metadata request after 30 seconds or more.
 _WAIT_MS_MAX: Final = 5_000
 
-#: What means that it is on its way: somebody else was quicker, or it takes long.
-_UNDER_WAY: Final = (ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.REQUEST_TIMED_OUT)
+#: What means that it may be there soon: somebody else was quicker, it takes long, or a controller
+#: is being elected.
+_UNDER_WAY: Final = (
+    ErrorCode.TOPIC_ALREADY_EXISTS,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.NOT_CONTROLLER,
+)
 
 
 async def create_missing(names: Sequence[str], broker: BrokerContext) -> dict[str, ErrorCode]:
@@ -32,14 +39,10 @@ async def create_missing(names: Sequence[str], broker: BrokerContext) -> dict[st
     try:
         check_change_count(len(ordinary))
         wanted = [NewTopic(name) for name in ordinary]
-        outcomes = await within(_WAIT_MS_MAX, broker.controller.create_topics(wanted))
+        failures = await request_topics(broker, wanted, _WAIT_MS_MAX)
     except KafkaError as error:
         return dict.fromkeys(ordinary, _told(error))
-    return {
-        name: _told(outcome)
-        for name, outcome in outcomes.items()
-        if isinstance(outcome, KafkaError)
-    }
+    return {name: _told(error) for name, error in failures.items()}
 
 
 def _told(error: KafkaError) -> ErrorCode:

@@ -1,10 +1,12 @@
 """The way to the brokers of the cluster, this one among them.
 
-A coordinator asks the leaders of partitions, and a leader asks coordinators; either may be this
-same broker. Then the request goes to the handler of its API without a socket and without bytes.
-To another broker there is one connection, made when it is first needed, at the address that the
-cluster image has; when it was lost, or the broker has another address, the next request makes a
-new one. Whoever asks decides whether to ask again.
+A coordinator asks the leaders of partitions, a leader asks coordinators, and everybody asks the
+controller; any of them may be this same broker. Then the request goes to the handler of its API
+without a socket and without bytes. To another broker there is one connection, made when it is first
+needed, at the address that the cluster image has; when it was lost, or the broker has another
+address, the next request makes a new one. Whoever asks decides whether to ask again. Followers, who
+fetch all the time, have connections of their own (`open`), and so have the controller's messages,
+behind which others would wait (`send_update`).
 
 What goes wrong on the way is a `KafkaError`: `PeerUnavailableError`, or `PeerTimeoutError` where an
 answer took too long. What the answer says is in the answer.
@@ -14,12 +16,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from enum import Enum
 from typing import Any, Final, cast
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import BrokerContext, RequestContext
-from headwater.cluster.image import EndpointInfo
+from headwater.broker.forwarding import answer, broker_client_id
+from headwater.cluster.image import NO_CONTROLLER, BrokerInfo, EndpointInfo
 from headwater.net.connection import Connection
 from headwater.net.peer_channel import PeerChannel
 from headwater.net.peer_errors import (
@@ -28,11 +32,24 @@ from headwater.net.peer_errors import (
     UnsupportedVersionError,
 )
 from headwater.wire.api_keys import ApiKey
+from headwater.wire.cluster_messages.update_image import UpdateImageRequest, UpdateImageResponse
 from headwater.wire.schema import Message
 
 _logger = logging.getLogger(__name__)
 
 _LOCAL_HOST: Final = "localhost"
+#: A broker may have thousands of logs to make.
+_UPDATE_TIMEOUT_S: Final = 120.0
+
+
+class _Purpose(Enum):
+    """What a connection is for, where one must not wait behind the other."""
+
+    QUESTIONS = "questions"
+    UPDATES = "updates"
+
+
+_LinkKey = tuple[int, _Purpose]
 
 
 class OwnConnection:
@@ -80,24 +97,63 @@ class BrokerChannels:
 
     def __init__(self, context: BrokerContext) -> None:
         self._context = context
-        self._links: dict[int, _Link] = {}
+        self._links: dict[_LinkKey, _Link] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._is_closed = False
         self._own_connection = OwnConnection()
-        self._client_id = f"broker-{context.node_id}"
+        self._client_id = broker_client_id(context.node_id)
 
-    async def send(self, broker_id: int, request: Message, timeout_s: float) -> Any:
-        """The broker's answer, a message of the same API, in the highest version of both sides."""
+    async def send(
+        self, broker_id: int, request: Message, timeout_s: float, version: int | None = None
+    ) -> Any:
+        """The broker's answer, a message of the same API; in the highest version of both sides."""
         if broker_id == self._context.node_id:
-            return await self._ask_own(request, timeout_s)
+            return await self._ask_own(request, timeout_s, version)
         try:
             async with asyncio.timeout(timeout_s) as limit:
-                channel = await self._channel(broker_id)
-                return await channel.send(request, timeout_s=timeout_s)
+                endpoint = self._endpoint(broker_id)
+                channel = await self._channel((broker_id, _Purpose.QUESTIONS), endpoint)
+                return await channel.send(request, version=version, timeout_s=timeout_s)
         except TimeoutError:
             if not limit.expired():
                 raise
             raise self._late(f"Broker {broker_id}", request, timeout_s) from None
+
+    async def send_to_controller(
+        self, request: Message, timeout_s: float, version: int | None = None
+    ) -> Any:
+        """The controller's answer; NOT_CONTROLLER while nobody is known to be it."""
+        controller_id = self._context.member.controller_id
+        if controller_id == NO_CONTROLLER:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, "A controller is being elected.")
+        return await self.send(controller_id, request, timeout_s, version)
+
+    async def send_update(
+        self, broker: BrokerInfo, request: UpdateImageRequest
+    ) -> UpdateImageResponse:
+        """Bring a broker the image of the controller, which this broker is."""
+        if broker.broker_id == self._context.node_id:
+            # Shielded: a controller that is deposed meanwhile does not undo half of a change.
+            receiving = self._context.tasks.spawn(self._context.member.receive(request))
+            return await asyncio.shield(receiving)
+        endpoint = self._endpoint_of(broker)
+        key = (broker.broker_id, _Purpose.UPDATES)
+        try:
+            async with asyncio.timeout(_UPDATE_TIMEOUT_S) as limit:
+                channel = await self._channel(key, endpoint)
+                response: UpdateImageResponse = await channel.send(
+                    request, timeout_s=_UPDATE_TIMEOUT_S
+                )
+                return response
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            late = self._late(f"Broker {broker.broker_id}", request, _UPDATE_TIMEOUT_S)
+            raise late from None
+
+    async def open(self, broker_id: int) -> PeerChannel:
+        """A connection of one's own, which its owner closes."""
+        return await self._open(self._endpoint(broker_id))
 
     async def close(self) -> None:
         """Close all connections; who waits for an answer hears that they are lost."""
@@ -109,22 +165,24 @@ class BrokerChannels:
 
     # -- this broker -----------------------------------------------------------------------------
 
-    async def _ask_own(self, request: Message, timeout_s: float) -> Any:
+    async def _ask_own(self, request: Message, timeout_s: float, version: int | None) -> Any:
         api_key = ApiKey(request.API_KEY)
         handler = self._context.api_table.get(api_key)
         if not isinstance(handler, ApiHandler):
             raise UnsupportedVersionError(f"This broker does not serve {api_key.name} to itself.")
+        if version is None:
+            version = min(handler.versions.highest, request.VERSIONS.highest)
         context = RequestContext(
             self._context,
             api_key=api_key,
-            api_version=min(handler.versions.highest, request.VERSIONS.highest),
+            api_version=version,
             client_id=self._client_id,
             correlation_id=0,
             connection=cast(Connection, self._own_connection),
         )
         try:
             async with asyncio.timeout(timeout_s) as limit:
-                response = await handler.handle(request, context)
+                response = await answer(handler, request, context)
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -148,17 +206,16 @@ class BrokerChannels:
 
     # -- other brokers ---------------------------------------------------------------------------
 
-    async def _channel(self, broker_id: int) -> PeerChannel:
+    async def _channel(self, key: _LinkKey, endpoint: EndpointInfo) -> PeerChannel:
         if self._is_closed:
             raise PeerUnavailableError("This broker stops.")
-        endpoint = self._endpoint(broker_id)
-        link = self._links.get(broker_id)
+        link = self._links.get(key)
         if link is not None and (link.endpoint != endpoint or not link.is_usable):
-            self._drop(broker_id, link)
+            self._drop(key, link)
             link = None
         if link is None:
             opening = asyncio.ensure_future(self._open(endpoint))
-            link = self._links[broker_id] = _Link(endpoint, opening)
+            link = self._links[key] = _Link(endpoint, opening)
         # Shielded, because others may wait for the same connection.
         return await asyncio.shield(link.opening)
 
@@ -171,18 +228,23 @@ class BrokerChannels:
         )
 
     def _endpoint(self, broker_id: int) -> EndpointInfo:
-        """Where another broker is reached: at the listener for brokers, or else its first."""
         broker = self._context.image.brokers.get(broker_id)
-        if broker is None or not broker.endpoints:
+        if broker is None:
             raise PeerUnavailableError(f"Broker {broker_id} is not there.")
+        return self._endpoint_of(broker)
+
+    def _endpoint_of(self, broker: BrokerInfo) -> EndpointInfo:
+        """Where another broker is reached: at the listener for brokers, or else its first."""
+        if not broker.endpoints:
+            raise PeerUnavailableError(f"Broker {broker.broker_id} does not listen.")
         wanted = self._context.settings.optional_text("inter.broker.listener.name")
         for endpoint in broker.endpoints:
             if endpoint.listener_name == wanted:
                 return endpoint
         return broker.endpoints[0]
 
-    def _drop(self, broker_id: int, link: _Link) -> None:
-        del self._links[broker_id]
+    def _drop(self, key: _LinkKey, link: _Link) -> None:
+        del self._links[key]
         closing = asyncio.ensure_future(link.close())
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)

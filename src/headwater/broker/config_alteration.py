@@ -1,8 +1,11 @@
 """Changing the settings of topics, brokers and loggers, as both APIs that do so need it.
 
-Each resource of a request is changed on its own, all of its settings or none. Two requests that
-change the same resource at once do not undo each other: the controller writes only if the settings
-are still those that a change was made for, and otherwise it is made again for the new ones.
+Each resource of a request is changed on its own, all of its settings or none. The broker that is
+asked works out what the settings of the resource shall be, and checks them: of a topic any broker
+can do so, of a broker only that broker itself, which clients ask for it. Then it has the controller
+write them (`config_writes`). Two requests that change the same resource at once, wherever they were
+made, do not undo each other: the controller writes only if the settings are still those that a
+change was made for, and otherwise it is made again for the new ones.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from typing import Final, NamedTuple
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import validate_topic_name
+from headwater.broker.config_writes import write_configs
 from headwater.broker.context import BrokerContext
 from headwater.broker.settings.config_changes import (
     ConfigOperation,
@@ -93,7 +97,7 @@ async def _alter_stored(
         if validate_only or configs == present.configs:
             return
         try:
-            await broker.controller.set_configs(resource, configs, version=present.version)
+            await write_configs(broker, resource, configs, version=present.version)
         except ConfigConflictError:
             continue
         return

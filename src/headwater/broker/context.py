@@ -9,12 +9,13 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from headwater.base.clocks import Clock
-from headwater.base.errors import ErrorCode
+from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.loop_timer import LoopTimer
 from headwater.broker.api_table import ApiTable
 from headwater.broker.metrics.broker_metrics import BrokerMetrics
 from headwater.broker.request_tasks import RequestTasks
 from headwater.broker.settings.broker_settings import BrokerSettings
+from headwater.cluster.cluster_member import ClusterMember
 from headwater.cluster.controller import Controller
 from headwater.cluster.image import ClusterImage
 from headwater.net.connection import Connection
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from headwater.broker.coordinator_topics import CoordinatorTopics
     from headwater.broker.fetch_sessions import FetchSessions
     from headwater.broker.producer_ids import ProducerIds
+    from headwater.broker.replication import Replication
     from headwater.broker.transaction_partitions import TransactionPartitions
     from headwater.coordinator.group.group_shard import GroupShard
     from headwater.coordinator.runtime import CoordinatorRuntime
@@ -42,10 +44,11 @@ class BrokerContext:
     node_id: int
     cluster_id: str
     settings: BrokerSettings
-    controller: Controller
+    member: ClusterMember
     partitions: Partitions
     parked: ParkedRequests
     directories: LogDirectories
+    replication: Replication
     fetch_sessions: FetchSessions
     producer_ids: ProducerIds
     metrics: BrokerMetrics
@@ -69,7 +72,12 @@ class BrokerContext:
     @property
     def image(self) -> ClusterImage:
         """The cluster as this broker knows it now."""
-        return self.controller.image
+        return self.member.image
+
+    @property
+    def controller(self) -> Controller:
+        """The controller, where this broker is it; else KafkaError NOT_CONTROLLER."""
+        return self.member.controller
 
 
 class RequestContext:
@@ -83,6 +91,7 @@ class RequestContext:
         "client_id",
         "connection",
         "correlation_id",
+        "refusal",
     )
 
     def __init__(
@@ -101,7 +110,16 @@ class RequestContext:
         self.client_id = client_id
         self.correlation_id = correlation_id
         self.connection = connection
+        #: Why the controller, which is another broker, could not be asked.
+        self.refusal: KafkaError | None = None
         self._started_s = perf_counter()
+
+    @property
+    def controller(self) -> Controller:
+        """The controller, where this broker is it; else a KafkaError for all that was asked."""
+        if self.refusal is not None:
+            raise self.refusal
+        return self.broker.controller
 
     def record_answer(self) -> None:
         """The answer is given: metrics take note of how long it took."""

@@ -2,6 +2,12 @@
 
 The settings say how many partitions and replicas they get; their records are compacted, so that a
 topic holds what is true now and not all that ever was.
+
+Until there are as many brokers as it shall have replicas a topic is not made, and clients are told
+to come again: a topic that was made while brokers were missing would stay with too few replicas for
+good. Brokers on an embedded store are the exception, unless the number of replicas was set on
+purpose. They are one development broker, or a few in one process, and the default of three replicas
+is no wish of theirs: then the topic gets as many as there are brokers.
 """
 
 from __future__ import annotations
@@ -11,9 +17,9 @@ from enum import IntEnum
 from typing import Final
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.broker.change_limits import within
-from headwater.broker.settings.broker_settings import BrokerSettings
-from headwater.cluster.controller import Controller
+from headwater.broker.context import BrokerContext
+from headwater.broker.settings.cluster_settings import CONNECT
+from headwater.broker.topic_requests import request_topics
 from headwater.cluster.new_topic import NewTopic
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
@@ -35,16 +41,15 @@ class CoordinatorKind(IntEnum):
 
 
 class CoordinatorTopics:
-    def __init__(self, settings: BrokerSettings, controller: Controller) -> None:
-        self._settings = settings
-        self._controller = controller
+    def __init__(self, broker: BrokerContext) -> None:
+        self._broker = broker
 
     async def ensure(self, kind: CoordinatorKind) -> int:
         """Make the topic if it is not there; returns how many partitions it has."""
-        topic = self._controller.image.topics.get(kind.topic)
+        topic = self._broker.image.topics.get(kind.topic)
         if topic is None:
             await self._create(kind)
-            topic = self._controller.image.topics.get(kind.topic)
+            topic = self._broker.image.topics.get(kind.topic)
         if topic is None:
             raise KafkaError(
                 ErrorCode.COORDINATOR_NOT_AVAILABLE, f"The topic {kind.topic} is being made."
@@ -52,17 +57,16 @@ class CoordinatorTopics:
         return len(topic.partitions)
 
     async def _create(self, kind: CoordinatorKind) -> None:
-        new = self._new_topic(kind)
         try:
-            outcomes = await within(_WAIT_MS_MAX, self._controller.create_topics([new]))
+            failures = await request_topics(self._broker, [self._new_topic(kind)], _WAIT_MS_MAX)
         except KafkaError as error:
             raise _not_available(kind, error) from error
-        outcome = outcomes[kind.topic]
-        if isinstance(outcome, KafkaError) and outcome.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
-            raise _not_available(kind, outcome)
+        failure = failures.get(kind.topic)
+        if failure is not None and failure.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+            raise _not_available(kind, failure)
 
     def _new_topic(self, kind: CoordinatorKind) -> NewTopic:
-        integer = self._settings.integer
+        integer = self._broker.settings.integer
         if kind is CoordinatorKind.GROUP:
             prefix = "offsets.topic"
             configs: Mapping[str, str] = {
@@ -79,9 +83,16 @@ class CoordinatorTopics:
                 "min.insync.replicas": str(integer("transaction.state.log.min.isr")),
                 "segment.bytes": str(integer("transaction.state.log.segment.bytes")),
             }
-        # A development broker stands alone, and could not make the three replicas of the default.
-        replicas = min(integer(f"{prefix}.replication.factor"), len(self._controller.image.brokers))
-        return NewTopic(kind.topic, integer(f"{prefix}.num.partitions"), replicas, configs=configs)
+        replica_count = self._replica_count(f"{prefix}.replication.factor")
+        partition_count = integer(f"{prefix}.num.partitions")
+        return NewTopic(kind.topic, partition_count, replica_count, configs=configs)
+
+    def _replica_count(self, setting: str) -> int:
+        settings = self._broker.settings
+        wanted = settings.integer(setting)
+        if settings.is_set(setting) or settings.optional_text(CONNECT) is not None:
+            return wanted
+        return min(wanted, len(self._broker.image.brokers))
 
 
 def _not_available(kind: CoordinatorKind, error: KafkaError) -> KafkaError:

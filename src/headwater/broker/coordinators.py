@@ -21,6 +21,7 @@ from headwater.broker.coordinator_topics import (
 from headwater.broker.transaction_markers import MarkerSender
 from headwater.broker.transaction_partitions import TransactionPartitions
 from headwater.cluster.image_change import ImageChange
+from headwater.coordinator.group.latest_image import LatestImage
 from headwater.coordinator.runtime import CoordinatorRuntime, RuntimeParts
 from headwater.coordinator.shard_log import ShardLogOptions
 from headwater.coordinator.timers import Timers
@@ -58,7 +59,7 @@ class Coordinators:
             write_timeout_ms=lambda: integer("request.timeout.ms"),
             load_bytes=lambda: integer("transaction.state.log.load.buffer.size"),
         )
-        context.coordinator_topics = CoordinatorTopics(context.settings, context.controller)
+        context.coordinator_topics = CoordinatorTopics(context)
         context.channels = BrokerChannels(context)
         context.groups = CoordinatorRuntime(
             OFFSETS_TOPIC, offsets_options, parts, self._new_group_shard
@@ -67,7 +68,8 @@ class Coordinators:
             TRANSACTIONS_TOPIC, transactions_options, parts, self._new_transaction_shard
         )
         context.transaction_partitions = TransactionPartitions(context)
-        self._markers = MarkerSender(context)
+        self._latest_image = LatestImage(lambda: context.image)
+        self._markers = MarkerSender(context, self._latest_image)
         self._import_timer: asyncio.TimerHandle | None = None
         self._import: asyncio.Future[None] | None = None
 
@@ -76,7 +78,7 @@ class Coordinators:
         context = self._context
         context.groups.start(context.image)
         context.transactions.start(context.image)
-        context.controller.subscribe(self._on_image)
+        context.member.subscribe(self._on_image)
         loop = asyncio.get_running_loop()
         self._import_timer = loop.call_later(_IMPORT_DELAY_S, self._import_shards)
 
@@ -84,6 +86,7 @@ class Coordinators:
         self._import = asyncio.ensure_future(self._context.run_in_thread(_import_state_machines))
 
     async def _on_image(self, change: ImageChange) -> None:
+        self._latest_image.hear_of(change.image)
         await self._context.groups.on_image(change)
         await self._context.transactions.on_image(change)
 
@@ -106,7 +109,7 @@ class Coordinators:
         return GroupShard(
             GroupEnvironment(
                 settings=context.settings,
-                image=lambda: context.image,
+                image=self._latest_image,
                 timers=timers,
                 random=self._random,
             )

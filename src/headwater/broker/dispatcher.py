@@ -1,7 +1,8 @@
 """From a frame to the handler of its API, and from what comes of that to an answer.
 
 Handlers of requests start in the order in which the requests came. The hot ones run here and now;
-each of the others gets a task.
+each of the others gets a task. What only the controller can answer may come from elsewhere, see
+`forwarding`.
 
 What a peer can do wrong ends here. A header that cannot be read, an API or a version that is not
 served, a body that is not what the header says: the connection is closed with one line in the log,
@@ -17,6 +18,7 @@ import logging
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.api_handler import ApiHandler, ExchangeHandler
 from headwater.broker.context import BrokerContext, RequestContext
+from headwater.broker.forwarding import answer
 from headwater.broker.handlers.api_versions import unsupported_version_response
 from headwater.net.exchange import Exchange
 from headwater.wire.api_keys import ApiKey, request_class, response_class
@@ -108,7 +110,7 @@ class Dispatcher:
     ) -> None:
         try:
             request = await self._read(handler, exchange, header)
-            response = await handler.handle(request, context)
+            response = await answer(handler, request, context)
             parts = encode_response(
                 handler.api_key, context.api_version, context.correlation_id, response
             )

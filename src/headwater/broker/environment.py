@@ -9,26 +9,45 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
 
 from headwater.base.clocks import Clock, SystemClock
 from headwater.base.randomness import SeededRandom
-from headwater.cluster.store.embedded_store import EmbeddedStore
+from headwater.broker.settings.broker_settings import BrokerSettings
+from headwater.cluster.store.embedded_store import EmbeddedConnector, EmbeddedStore
+from headwater.cluster.store.metadata_store import StoreConnector
 from headwater.cluster.store.sqlite_journal import METADATA_FILE, SqliteJournal
 from headwater.storage.compaction.cleaner import RunJob
 from headwater.storage.disk_files import DiskFiles
 from headwater.storage.files import FileSystem
 from headwater.storage.flush import RunInThread
 
-#: Opens the embedded store of a data directory.
-OpenStore = Callable[[str, Clock, RunInThread], Awaitable[EmbeddedStore]]
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+
+#: Opens the way to the metadata store of a broker whose first data directory this is.
+OpenStore = Callable[[BrokerSettings, str, Clock, RunInThread], Awaitable[StoreConnector]]
 
 
-async def open_sqlite_store(
-    directory: str, clock: Clock, run_in_thread: RunInThread
-) -> EmbeddedStore:
-    """The store in a data directory's `metadata.sqlite`."""
+async def open_store(
+    settings: BrokerSettings, directory: str, clock: Clock, run_in_thread: RunInThread
+) -> StoreConnector:
+    """ZooKeeper where `zookeeper.connect` names one, else the data directory's own store."""
+    if settings.optional_text("zookeeper.connect"):
+        # Not imported by a broker that stands alone.
+        from headwater.broker.zookeeper_settings import zookeeper_connector
+
+        return zookeeper_connector(settings)
     journal = SqliteJournal(f"{directory}/{METADATA_FILE}", run_in_thread)
-    return await EmbeddedStore.open(journal, clock)
+    return EmbeddedConnector(await EmbeddedStore.open(journal, clock))
+
+
+def read_boot_id() -> str:
+    """What Linux calls this run of the kernel; elsewhere nothing is known."""
+    try:
+        return _BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
 
 
 @dataclass(slots=True)
@@ -36,7 +55,9 @@ class BrokerEnvironment:
     files: FileSystem = field(default_factory=DiskFiles)
     clock: Clock = field(default_factory=SystemClock)
     random: SeededRandom = field(default_factory=SeededRandom.from_system)
-    open_store: OpenStore = open_sqlite_store
+    open_store: OpenStore = open_store
+    #: Tells this boot of the machine from others; empty if that cannot be told.
+    boot_id: str = field(default_factory=read_boot_id)
     #: Where blocking work runs; None for threads of the broker's own.
     run_in_thread: RunInThread | None = None
     #: Where compaction runs; None for child processes.

@@ -1,12 +1,12 @@
 """What the broker does when the cluster image changes.
 
 The order matters. Settings come first, so that the logs of a new topic are made with the topic's
-own. Then partitions are made, changed and deleted. Existing logs get their new settings last.
+own. Then partitions are made, changed and deleted. Existing logs get their new settings last. With
+the first image of its life a broker takes up the logs that it has found on its disks.
 """
 
 from __future__ import annotations
 
-from headwater.broker.log_upkeep import LogUpkeep
 from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.broker.settings.open_logs import apply_log_settings
 from headwater.cluster.image import ResourceKind
@@ -23,17 +23,19 @@ class ImageFollower:
         settings: BrokerSettings,
         partitions: Partitions,
         directories: LogDirectories,
-        upkeep: LogUpkeep,
     ) -> None:
         self._settings = settings
         self._partitions = partitions
         self._directories = directories
-        self._upkeep = upkeep
+        self._is_first = True
 
     async def __call__(self, change: ImageChange) -> None:
         broker_settings = self._settings.take_image(change.image)
-        await self._partitions.apply(change)
-        self._upkeep.logs_removed(change.deleted_topics)
+        if self._is_first:
+            self._is_first = False
+            await self._partitions.load(change.image)
+        else:
+            await self._partitions.apply(change)
         self._settings.forget_topics(topic.name for topic in change.deleted_topics)
         if broker_settings:
             apply_log_settings(self._settings, self._directories)

@@ -1,12 +1,14 @@
 """The broker's listeners, and the gate in front of its dispatcher.
 
 Addresses are taken when the broker begins to start. Requests that come before it is ready wait at
-the gate, as many as a connection may have in flight, and go in when it opens, in their order.
+the gate, as many as a connection may have in flight, and go in when it opens, in their order. The
+controller is let in before clients are: what it has to tell is what makes a broker ready.
 """
 
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 from headwater.broker.advertised_addresses import check_advertised
 from headwater.broker.settings.broker_settings import BrokerSettings
@@ -15,6 +17,11 @@ from headwater.broker.settings.static_settings import client_endpoints
 from headwater.net.exchange import Exchange, RequestHandler
 from headwater.net.listener import Endpoint, Listener, SocketOptions
 from headwater.net.page_cache import RunInThread
+from headwater.wire.api_keys import ApiKey
+from headwater.wire.frames import api_key_of
+
+#: The controller's message, and the question with which its connection begins.
+_EARLY: Final = frozenset({ApiKey.UPDATE_IMAGE, ApiKey.API_VERSIONS})
 
 
 class Listeners:
@@ -22,6 +29,7 @@ class Listeners:
         self._settings = settings
         self._listeners: list[Listener] = []
         self._dispatch: RequestHandler | None = None
+        self._dispatch_early: RequestHandler | None = None
         self._waiting: list[Exchange] = []
         self.limits = make_connection_limits(settings)
 
@@ -59,12 +67,20 @@ class Listeners:
             await self.close(0)
             raise
 
+    def admit_controller(self, dispatch: RequestHandler) -> None:
+        """Let those requests in that bring the broker its first image; the others wait on."""
+        self._dispatch_early = dispatch
+        self._pass_waiting()
+
     def open_gate(self, dispatch: RequestHandler) -> None:
         """The broker is ready: hand over what waits, and everything from now on."""
         self._dispatch = dispatch
+        self._pass_waiting()
+
+    def _pass_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
         for exchange in waiting:
-            dispatch(exchange)
+            self._receive(exchange)
 
     def stop_accepting(self) -> None:
         for listener in self._listeners:
@@ -82,7 +98,9 @@ class Listeners:
         self._listeners = []
 
     def _receive(self, exchange: Exchange) -> None:
-        if self._dispatch is None:
-            self._waiting.append(exchange)
-        else:
+        if self._dispatch is not None:
             self._dispatch(exchange)
+        elif self._dispatch_early is not None and api_key_of(exchange.frame) in _EARLY:
+            self._dispatch_early(exchange)
+        else:
+            self._waiting.append(exchange)

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
 
 from headwater.base.clocks import Clock
-from headwater.base.ids import TopicPartition
 from headwater.base.settings import SettingValues
 from headwater.broker.settings.broker_settings import BrokerSettings
-from headwater.cluster.image import TopicImage
 from headwater.storage.compaction.cleaner import Cleaner, RunJob
 from headwater.storage.compaction.cleaner_process import CleanerProcesses
 from headwater.storage.compaction.compaction_plan import CleanerConfig
@@ -97,12 +94,6 @@ class LogUpkeep:
         self._stop.set()
         self._processes.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    def logs_removed(self, topics: Iterable[TopicImage]) -> None:
-        """Topics are deleted: the cleaner forgets how far it was with their logs."""
-        for topic in topics:
-            for number in range(len(topic.partitions)):
-                self.cleaner.log_removed(TopicPartition(topic.name, number))
 
     async def _save_progress(self, log: PartitionLog, offset: int) -> None:
         await self._directories.save_cleaner_offset(log, offset, self._run_in_thread)

@@ -9,9 +9,7 @@ from typing import NamedTuple
 
 from headwater.base.errors import ErrorCode
 from headwater.broker.advertised_addresses import Address, ClientSide
-from headwater.cluster.image import ClusterImage, PartitionImage
-
-NO_LEADER = -1
+from headwater.cluster.image import NO_CONTROLLER, NO_LEADER, ClusterImage, PartitionImage
 
 
 class PartitionDescription(NamedTuple):
@@ -28,12 +26,18 @@ class ReachableBrokers:
 
     def __init__(self, image: ClusterImage, client: ClientSide) -> None:
         self._registered = image.brokers
+        self._controller_id = image.controller_id
         #: Only those that have a listener for the client.
         self.addresses: dict[int, Address] = {}
         for broker_id, broker in image.brokers.items():
             address = client.address_of(broker)
             if address is not None:
                 self.addresses[broker_id] = address
+
+    @property
+    def controller_id(self) -> int:
+        """The controller, if the client can reach it."""
+        return self._controller_id if self._controller_id in self.addresses else NO_CONTROLLER
 
     def describe(self, partition: PartitionImage) -> PartitionDescription:
         addresses = self.addresses

@@ -249,8 +249,9 @@ class ProduceAppends:
     ) -> None:
         """Let the answer wait for the replicas and the disk, as far as this append has to."""
         durably = partition.needs_fsync(self._acks)
-        if durably or (self._acks == ACKS_ALL and partition.log.high_watermark < end_offset):
-            append = AwaitedAppend(partition, end_offset, durably=durably)
+        replicated = self._acks == ACKS_ALL
+        if durably or (replicated and partition.log.high_watermark < end_offset):
+            append = AwaitedAppend(partition, end_offset, durably=durably, replicated=replicated)
             if not append.settle():
                 if durably:
                     partition.request_fsync(append.end_offset)

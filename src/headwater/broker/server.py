@@ -1,10 +1,11 @@
 """The broker as a whole: its parts are made, started and stopped here, and nowhere else.
 
 Start: the listeners take their addresses first, so that an occupied port is told at once; requests
-that come before the broker is ready wait. Then come the metadata store, the log directories, the
-logs (which may mean recovery), the partitions, and the background tasks. Stop goes the other way:
-no more requests, answers to those under way, background tasks, logs, store; what is left behind is
-clean.
+that come before the broker is ready wait. Then come the metadata store, the log directories and the
+logs (which may mean recovery). Only then does the broker register, so that nobody makes it a leader
+of what it has not loaded, and waits for the controller to tell it which partitions it has. Stopping
+goes the other way: leaderships are handed over, no more requests, answers to those under way,
+background tasks, logs, store; what is left behind is clean.
 
 What can keep a broker from starting is raised with one sentence: OSError for an address,
 `SettingError` for settings, `StartError` for directories and stores.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -22,32 +24,38 @@ from headwater.base.checks import InvariantViolation
 from headwater.base.errors import KafkaError
 from headwater.base.loop_timer import LoopTimer
 from headwater.base.settings import SettingError, SettingValues
+from headwater.broker.advertised_addresses import registered_endpoints
 from headwater.broker.api_table import API_TABLE
 from headwater.broker.context import BrokerContext
+from headwater.broker.controlled_shutdown import hand_over_leaderships
 from headwater.broker.coordinators import Coordinators
 from headwater.broker.dispatcher import Dispatcher
 from headwater.broker.environment import BrokerEnvironment
 from headwater.broker.fetch_sessions import FetchSessions
 from headwater.broker.image_follower import ImageFollower
+from headwater.broker.leader_rebalancing import LeaderRebalancing, make_rebalancing
 from headwater.broker.listeners import Listeners
 from headwater.broker.log_upkeep import LogUpkeep
 from headwater.broker.metrics.broker_metrics import BrokerMetrics
 from headwater.broker.metrics.load_meter import LoadMeter
 from headwater.broker.node_identity import find_node_id
-from headwater.broker.producer_ids import ProducerIds
+from headwater.broker.producer_ids import ProducerIds, allocate_block
+from headwater.broker.replication import Replication
 from headwater.broker.request_tasks import RequestTasks
 from headwater.broker.settings.broker_settings import BrokerSettings
+from headwater.broker.settings.cluster_settings import connection_timeout_ms
 from headwater.broker.settings.config_changes import check_topic_configs
 from headwater.broker.topic_policy import SETTING as POLICY_SETTING
 from headwater.broker.topic_policy import load_topic_policy
 from headwater.broker.worker_pool import WorkerPool
 from headwater.cluster.cluster_identity import establish_cluster_id
-from headwater.cluster.controller import Controller
-from headwater.cluster.image import BrokerInfo, EndpointInfo
+from headwater.cluster.cluster_member import ClusterMember
+from headwater.cluster.image import BrokerInfo
+from headwater.cluster.image_loader import load_image
 from headwater.cluster.new_topic import ControllerOptions
 from headwater.cluster.node_documents import CorruptNodeError
-from headwater.cluster.store.embedded_store import EmbeddedStore
 from headwater.cluster.store.errors import StoreError, StoreFileError
+from headwater.cluster.store.metadata_store import MetadataStore, StoreConnector
 from headwater.net.endpoint import join_address, split_address
 from headwater.replication.parked_requests import ParkedRequests
 from headwater.replication.partition_rules import AcksAllFlush, PartitionRules
@@ -68,6 +76,8 @@ _logger = logging.getLogger(__name__)
 #: A thread that computes may hold the interpreter for so long while the event loop waits for it.
 _SWITCH_INTERVAL_S = 0.0005
 _ANSWER_GRACE_S = 5.0
+#: ZooKeeper looks for dead sessions once a tick.
+_SESSION_END_GRACE_S = 3.0
 
 #: What can be wrong with the place where a broker keeps its data.
 _DATA_FAULTS = (
@@ -100,11 +110,13 @@ class BrokerServer:
         self._background_pool = WorkerPool(
             "background", self.settings.integer("background.threads")
         )
-        self._store: EmbeddedStore | None = None
+        self._connector: StoreConnector | None = None
         self._directories: LogDirectories | None = None
         self._upkeep: LogUpkeep | None = None
         self._context: BrokerContext | None = None
         self._coordinators: Coordinators | None = None
+        self._replication: Replication | None = None
+        self._rebalancing: LeaderRebalancing | None = None
         self._load = LoadMeter(self._request_pool)
         self._metrics_endpoint: MetricsEndpoint | None = None
 
@@ -139,7 +151,9 @@ class BrokerServer:
         """Return when the broker cannot go on, with the reason."""
         if self._upkeep is None:
             raise InvariantViolation("the broker has not started")
-        return await asyncio.shield(self._upkeep.failed)
+        failures = (self._upkeep.failed, self.context.member.failed)
+        done, _ = await asyncio.wait(failures, return_when=asyncio.FIRST_COMPLETED)
+        return done.pop().result()
 
     # -- starting --------------------------------------------------------------------------------
 
@@ -161,10 +175,10 @@ class BrokerServer:
         loop = asyncio.get_running_loop()
         paths = log_directory_paths(settings.values)
         await self._make_first_directory(paths[0])
-        self._store = await environment.open_store(
-            paths[0], environment.clock, self._run_in_background
+        connector = self._connector = await environment.open_store(
+            settings, paths[0], environment.clock, self._run_in_background
         )
-        session = self._store.connect()
+        session = await self._connect(connector)
         random = environment.random
         cluster_id = await establish_cluster_id(session, None, random.uuid)
         node_id = await find_node_id(settings, session, environment.files, paths)
@@ -172,29 +186,13 @@ class BrokerServer:
         directories = self._directories = LogDirectories.open(
             paths, self._log_environment(), cluster_id=cluster_id, node_id=node_id
         )
-        controller = Controller(
-            session,
-            self._broker_info(node_id),
-            self._controller_options(),
-            environment.clock,
-            random.child("controller"),
-        )
-        await controller.start(cluster_id)
-        settings.take_image(controller.image)
+        # Of what the store says, only settings count yet: the rest is the controller's to tell.
+        settings.take_image(await load_image(session))
         await directories.load_in_thread(
             environment.clock.wall_ms(), self._run_in_background, on_progress
         )
         timer = LoopTimer(loop)
         parked = ParkedRequests(timer)
-        partitions = Partitions(
-            directories,
-            node_id=node_id,
-            rules_of=self._rules_of,
-            events=parked,
-            clock=environment.clock,
-            run_in_thread=self._run_for_requests,
-        )
-        await partitions.load(controller.image)
         upkeep = self._upkeep = LogUpkeep(
             directories,
             settings,
@@ -202,21 +200,42 @@ class BrokerServer:
             self._run_in_background,
             environment.run_compaction,
         )
-        controller.subscribe(ImageFollower(settings, partitions, directories, upkeep))
-        await controller.finish_interrupted_deletions()
-        self._context = BrokerContext(
+        replication = self._replication = Replication(
+            node_id, settings, environment.clock, parked, upkeep.cleaner, lambda: self.context
+        )
+        partitions = Partitions(
+            directories,
+            node_id=node_id,
+            rules_of=self._rules_of,
+            events=replication.events,
+            isr_changes=replication.isr_changes,
+            clock=environment.clock,
+            run_in_thread=self._run_for_requests,
+        )
+        member = ClusterMember(
+            connector,
+            self._broker_info(node_id),
+            self._controller_options(),
+            environment.clock,
+            random.child("member"),
+            lambda broker, request: self.context.channels.send_update(broker, request),
+            old_session_s=self._old_session_s(),
+        )
+        member.subscribe(ImageFollower(settings, partitions, directories))
+        context = self._context = BrokerContext(
             node_id=node_id,
             cluster_id=cluster_id,
             settings=settings,
-            controller=controller,
+            member=member,
             partitions=partitions,
             parked=parked,
             directories=directories,
+            replication=replication,
             fetch_sessions=FetchSessions(
                 lambda: settings.integer("max.incremental.fetch.session.cache.slots"),
                 random.child("fetch-sessions").generator,
             ),
-            producer_ids=ProducerIds(controller.allocate_producer_ids),
+            producer_ids=ProducerIds(lambda: allocate_block(self.context)),
             metrics=BrokerMetrics(),
             tasks=RequestTasks(loop),
             timer=timer,
@@ -226,12 +245,40 @@ class BrokerServer:
             loop_time=loop.time,
             api_table=API_TABLE,
         )
-        self._coordinators = Coordinators(self._context, random.child("coordinators").generator)
+        self._coordinators = Coordinators(context, random.child("coordinators").generator)
         self._coordinators.start()
+        dispatch = Dispatcher(context)
+        self.listeners.admit_controller(dispatch)
+        boot_id = environment.boot_id
+        await member.start(session, is_unclean=directories.may_lack_records(boot_id))
+        await self._run_in_background(lambda: directories.note_boot(boot_id))
+        replication.start(partitions)
+        self._rebalancing = make_rebalancing(context)
+        self._rebalancing.start()
         self._follow_pool_sizes()
-        await self._start_metrics(self._context)
+        await self._start_metrics(context)
         upkeep.start()
-        self.listeners.open_gate(Dispatcher(self._context))
+        self.listeners.open_gate(dispatch)
+
+    async def _connect(self, connector: StoreConnector) -> MetadataStore:
+        """The first session; later ones are waited for as long as it takes."""
+        address = self.settings.optional_text("zookeeper.connect")
+        limit_ms = connection_timeout_ms(self.settings.values)
+        try:
+            async with asyncio.timeout(limit_ms / 1000 if address else None):
+                return await connector.connect()
+        except TimeoutError as error:
+            raise StartError(
+                f"ZooKeeper at {address} does not answer within {limit_ms:,} ms "
+                "(zookeeper.connection.timeout.ms)."
+            ) from error
+
+    def _old_session_s(self) -> float:
+        """How long the session of an earlier life, which nobody ended, may still be alive."""
+        if self.settings.optional_text("zookeeper.connect") is None:
+            return 0.0
+        session_s = self.settings.integer("zookeeper.session.timeout.ms") / 1000
+        return session_s + _SESSION_END_GRACE_S
 
     async def _start_metrics(self, context: BrokerContext) -> None:
         self._load.start()
@@ -269,11 +316,13 @@ class BrokerServer:
         )
 
     def _broker_info(self, node_id: int) -> BrokerInfo:
-        return BrokerInfo(
-            node_id,
-            tuple(EndpointInfo(*endpoint) for endpoint in self.listeners.endpoints),
-            self.settings.optional_text("broker.rack"),
+        settings = self.settings
+        endpoints = registered_endpoints(
+            settings.optional_text("advertised.listeners"),
+            self.listeners.endpoints,
+            socket.gethostname(),
         )
+        return BrokerInfo(node_id, endpoints, settings.optional_text("broker.rack"))
 
     def _controller_options(self) -> ControllerOptions:
         settings = self.settings
@@ -282,6 +331,7 @@ class BrokerServer:
             default_partition_count=settings.integer("num.partitions"),
             default_replication_factor=settings.integer("default.replication.factor"),
             topic_deletion_enabled=settings.boolean("delete.topic.enable"),
+            unclean_leader_election_enabled=settings.boolean("unclean.leader.election.enable"),
             validate_topic_configs=lambda configs: check_topic_configs(settings, configs),
             create_topic_policy=load_topic_policy(settings.optional_text(POLICY_SETTING), texts),
         )
@@ -290,6 +340,7 @@ class BrokerServer:
         return PartitionRules(
             self.settings.topic_values(topic).integer("min.insync.replicas"),
             AcksAllFlush(self.settings.text("acks.all.flush")),
+            self.settings.integer("replica.lag.time.max.ms"),
         )
 
     # -- threads ---------------------------------------------------------------------------------
@@ -314,16 +365,23 @@ class BrokerServer:
     async def stop(self) -> None:
         """Answer what is under way, leave everything durable, and let go of it."""
         context, upkeep, directories = self._context, self._upkeep, self._directories
+        if self._rebalancing is not None:
+            await self._rebalancing.close()
+        if context is not None:
+            await hand_over_leaderships(context)
+        if self._replication is not None:
+            await self._replication.close()
         self.listeners.stop_accepting()
         if context is not None:
             context.parked.fetch.complete_all()
+            context.parked.follower_fetch.complete_all()
             if self._coordinators is not None:
                 await self._coordinators.close()
             await context.tasks.finish()
         await self.listeners.close(_ANSWER_GRACE_S)
         if context is not None:
             context.parked.complete_all()
-            await context.controller.close()
+            await context.member.close()
             await context.partitions.settle()
             for partition in context.partitions:
                 await partition.close()
@@ -331,7 +389,7 @@ class BrokerServer:
         if upkeep is not None:
             await upkeep.stop()
         if directories is not None and context is not None:
-            epoch = context.controller.broker.broker_epoch
+            epoch = context.member.broker.broker_epoch
             self._directories = None
             await self._run_in_background(lambda: directories.shutdown(epoch))
         await self._abandon()
@@ -347,10 +405,10 @@ class BrokerServer:
         if self._directories is not None:
             for directory in self._directories.directories:
                 directory.ownership.release()
-        store, self._store = self._store, None
-        if store is not None:
+        connector, self._connector = self._connector, None
+        if connector is not None:
             try:
-                await store.close()
+                await connector.close()
             except (StoreError, KafkaError) as error:
                 _logger.error("the metadata store could not be closed: %s", error)
         for pool in (self._request_pool, self._background_pool):

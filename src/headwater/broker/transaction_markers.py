@@ -19,15 +19,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Final
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.broker.context import BrokerContext
-from headwater.broker.coordinator_topics import TRANSACTIONS_TOPIC
-from headwater.cluster.image import NO_LEADER
-from headwater.coordinator.key_hash import partition_for
+from headwater.cluster.image import NO_LEADER, ClusterImage
 from headwater.coordinator.txn.transaction_metadata import PreparedTransaction
 from headwater.wire.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -74,8 +72,10 @@ _Outgoing = dict[_Delivery, list[TopicPartition]]
 
 
 class MarkerSender:
-    def __init__(self, context: BrokerContext) -> None:
+    def __init__(self, context: BrokerContext, image: Callable[[], ClusterImage]) -> None:
+        """`image` is the last that was heard of: a coordinator takes over before all see it."""
         self._context = context
+        self._image = image
         self._deliveries: dict[str, _Delivery] = {}
         self._outgoing: dict[int, _Outgoing] = {}
         self._request_counts: dict[int, int] = {}
@@ -114,10 +114,12 @@ class MarkerSender:
         """Hand partitions over to the requests for those that lead them now."""
         if delivery.is_over or self._is_closed:
             return
-        if not self._is_coordinator(delivery.prepared):
+        prepared = delivery.prepared
+        coordinator = self._context.transactions
+        if not coordinator.is_led(prepared.transactional_id, prepared.coordinator_epoch):
             self._end(delivery)
             return
-        topics = self._context.image.topics
+        topics = self._image().topics
         leaderless = []
         for partition in partitions:
             topic = topics.get(partition.topic)
@@ -133,15 +135,6 @@ class MarkerSender:
             self._retry(delivery, leaderless)
         elif not delivery.remaining:
             self._spawn(self._complete(delivery))
-
-    def _is_coordinator(self, prepared: PreparedTransaction) -> bool:
-        topic = self._context.image.topics.get(TRANSACTIONS_TOPIC)
-        if topic is None:
-            return False
-        home = topic.partitions[partition_for(prepared.transactional_id, len(topic.partitions))]
-        return (
-            home.leader == self._context.node_id and home.leader_epoch == prepared.coordinator_epoch
-        )
 
     def _enqueue(self, leader: int, delivery: _Delivery, partition: TopicPartition) -> None:
         outgoing = self._outgoing.get(leader)

@@ -37,6 +37,9 @@ class Subcommand(NamedTuple):
 
 SUBCOMMANDS: Final = {
     "serve": Subcommand("headwater.cli.serve", "Run a broker."),
+    "zookeeper": Subcommand(
+        "headwater.cli.zookeeper", "Run a ZooKeeper, or an ensemble, for development."
+    ),
     "topics": Subcommand(
         "headwater.cli.topics",
         "Create, list, describe, alter and delete topics.",

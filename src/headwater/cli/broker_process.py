@@ -1,8 +1,11 @@
-"""A broker as a process: started, announced, and stopped by a signal.
+"""A broker, or a few of them, as a process: started, announced, and stopped by a signal.
 
-The first SIGTERM or SIGINT stops it in order: what is under way is answered, logs are flushed, the
-clean-shutdown marker is written. A second one ends it at once, which costs the next start a
-recovery but no acknowledged record.
+The first SIGTERM or SIGINT stops it in order: leaderships are handed over, what is under way is
+answered, logs are flushed, the clean-shutdown marker is written. A second one ends it at once,
+which costs the next start a recovery but no acknowledged record.
+
+Several brokers in one process share an embedded metadata store, which is opened before the first
+of them and closed after the last; see `development_cluster`.
 """
 
 from __future__ import annotations
@@ -13,32 +16,40 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from typing import Final
 
 import uvloop
 
 from headwater import __version__
 from headwater.base.settings import SettingValues
+from headwater.broker.environment import BrokerEnvironment
 from headwater.broker.server import BrokerServer, StartError
-from headwater.cli.durability_promise import durability_promise
+from headwater.cli.broker_introduction import announcement, introduction, store_text
+from headwater.cli.development_cluster import broker_settings, store_directory
+from headwater.cli.shared_store import SharedStore
 from headwater.storage.directories.log_directory import LoadProgress
-from headwater.storage.log_settings import log_directory_paths
 
 EXIT_FAILED: Final = 1
 _PROGRESS_INTERVAL_S: Final = 2.0
 _LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
-def run_broker(settings: SettingValues, *, log_level: str) -> int:
-    """Serve until a signal comes; returns the exit code."""
+def run_broker(settings: SettingValues, *, log_level: str, broker_count: int = 0) -> int:
+    """Serve until a signal comes; returns the exit code. A count of 0 is a broker by itself."""
     logging.basicConfig(stream=sys.stderr, level=log_level, format=_LOG_FORMAT)
+    brokers = broker_settings(settings, broker_count) if broker_count else [settings]
+    shared = None
+    if broker_count and not settings.optional_text("zookeeper.connect"):
+        shared = SharedStore(store_directory(settings))
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_BrokerProcess(settings).run())
+        return runner.run(_BrokerProcess(brokers, shared).run())
 
 
 class _BrokerProcess:
-    def __init__(self, settings: SettingValues) -> None:
-        self._settings = settings
+    def __init__(self, brokers: Sequence[SettingValues], shared: SharedStore | None = None) -> None:
+        self._brokers = brokers
+        self._shared = shared
         self._shown_s = time.monotonic()
         self._is_stopping = False
         self._stop = asyncio.Event()
@@ -47,35 +58,71 @@ class _BrokerProcess:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._on_signal)
-        self._introduce()
-        server = BrokerServer(self._settings)
-        starting = loop.create_task(server.start(self._show_progress))
-        stop_wanted = loop.create_task(self._stop.wait())
+        store = store_text(self._brokers[0], None if self._shared is None else self._shared.path)
+        for line in introduction(__version__, self._brokers, store):
+            _say(line)
         try:
-            await asyncio.wait((starting, stop_wanted), return_when=asyncio.FIRST_COMPLETED)
-            if not starting.done():
-                starting.cancel()
-                await asyncio.wait((starting,))
-            if starting.cancelled():
-                _say("Headwater was stopped before it was ready.")
-                return 0
-            starting.result()
+            return await self._serve(loop)
         except StartError as error:
             print(f"headwater: {error}", file=sys.stderr)
             return EXIT_FAILED
-        self._announce(server)
-        failed = loop.create_task(server.wait_failed())
-        await asyncio.wait((stop_wanted, failed), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if self._shared is not None:
+                await self._shared.close()
+
+    async def _serve(self, loop: asyncio.AbstractEventLoop) -> int:
+        servers = [BrokerServer(settings, self._environment()) for settings in self._brokers]
+        stop_wanted = loop.create_task(self._stop.wait())
+        if not await self._start(servers, stop_wanted):
+            _say("Headwater was stopped before it was ready.")
+            return 0
+        for line in announcement(servers, _process_age_s()):
+            _say(line)
+        failed = [loop.create_task(server.wait_failed()) for server in servers]
+        await asyncio.wait((stop_wanted, *failed), return_when=asyncio.FIRST_COMPLETED)
         exit_code = 0
-        if failed.done():
-            print(f"headwater: {failed.result()} The broker stops.", file=sys.stderr)
-            exit_code = EXIT_FAILED
+        for failure in failed:
+            if failure.done():
+                print(f"headwater: {failure.result()} The broker stops.", file=sys.stderr)
+                exit_code = EXIT_FAILED
         _say("Headwater is stopping.")
-        for waiting in (failed, stop_wanted):
+        for waiting in (*failed, stop_wanted):
             waiting.cancel()
-        await server.stop()
+        # One after the other, so that each can hand over to those that are left.
+        for server in servers:
+            await server.stop()
         _say("Headwater has stopped.")
         return exit_code
+
+    async def _start(
+        self, servers: Sequence[BrokerServer], stop_wanted: asyncio.Task[bool]
+    ) -> bool:
+        """Start all at once; False if a signal came first. Whoever fails takes all along."""
+        loop = asyncio.get_running_loop()
+        starting = [loop.create_task(server.start(self._show_progress)) for server in servers]
+        waiting: set[asyncio.Task[None] | asyncio.Task[bool]] = {*starting, stop_wanted}
+        while not (stop_wanted.done() or all(each.done() for each in starting)):
+            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            if any(each.exception() is not None for each in done):
+                break
+        for each in starting:
+            each.cancel()
+        await asyncio.wait(starting)
+        ready = [not each.cancelled() and each.exception() is None for each in starting]
+        if all(ready):
+            return True
+        for server, is_ready in zip(servers, ready, strict=True):
+            if is_ready:
+                await server.stop()
+        for each in starting:
+            if not each.cancelled():
+                each.result()
+        return False
+
+    def _environment(self) -> BrokerEnvironment | None:
+        if self._shared is None:
+            return None
+        return BrokerEnvironment(open_store=self._shared.open)
 
     def _on_signal(self) -> None:
         if self._is_stopping:
@@ -83,17 +130,6 @@ class _BrokerProcess:
             os._exit(EXIT_FAILED)
         self._is_stopping = True
         self._stop.set()
-
-    # -- what people see -------------------------------------------------------------------------
-
-    def _introduce(self) -> None:
-        settings = self._settings
-        promise = durability_promise(
-            settings.text("acks.all.flush"), settings.integer("log.flush.interval.messages")
-        )
-        _say(f"Headwater {__version__}")
-        _say(f"  data        {', '.join(log_directory_paths(settings))}")
-        _say(f"  durability  {promise.sentence}")
 
     def _show_progress(self, progress: LoadProgress) -> None:
         """A line now and then; starting takes long only if there is much to load or recover."""
@@ -105,19 +141,6 @@ class _BrokerProcess:
                 f"  loading     {progress.done:,} of {progress.total:,} logs, "
                 f"{verb} {progress.partition}"
             )
-
-    def _announce(self, server: BrokerServer) -> None:
-        addresses = ", ".join(str(address) for address in server.addresses)
-        for name, address in server.addresses_by_name():
-            _say(f"  listening   {address} ({name})")
-        if server.metrics_address is not None:
-            _say(f"  metrics     http://{server.metrics_address}/metrics")
-        context = server.context
-        _say(
-            f"Headwater is ready: {addresses} (broker {context.node_id}, cluster "
-            f"{context.cluster_id}, {len(context.partitions):,} partitions, started in "
-            f"{_process_age_s():.2f} s)"
-        )
 
 
 def _process_age_s() -> float:

@@ -1,4 +1,4 @@
-"""What `headwater doctor` asks a cluster: addresses, controller, replicas, disks, durability.
+"""What `headwater doctor` asks a cluster: addresses, controller, ZooKeeper, disks, durability.
 
 Everything is asked the way any client asks, so it works against every Kafka-compatible cluster;
 what only Headwater tells is left out where there is no answer.
@@ -10,8 +10,9 @@ from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 
 from headwater.base.errors import KafkaError
 from headwater.cli.durability_promise import durability_promise
-from headwater.cli.findings import Finding, good, note, problem
+from headwater.cli.findings import Finding, Verdict, good, note, problem
 from headwater.cli.machine_check import space_finding
+from headwater.cli.zookeeper_check import check_zookeeper
 from headwater.client.admin import AdminOperations, ConfigResource, LogDirectory, ResourceType
 from headwater.client.bootstrap import Address, parse_bootstrap
 from headwater.client.cluster_connection import ClusterConnection
@@ -19,10 +20,11 @@ from headwater.client.cluster_metadata import BrokerNode, TopicInfo
 from headwater.net.peer_channel import PeerChannel
 
 CONNECT_TIMEOUT_S = 5.0
-_NAMED_MAX = 5
 _THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 _NOWHERE = frozenset({"", "0.0.0.0", "::"})
-_SETTINGS = ("acks.all.flush", "log.flush.interval.messages", "min.insync.replicas")
+_MIN_ISR = "min.insync.replicas"
+_ZOOKEEPER = "zookeeper.connect"
+_SETTINGS = ("acks.all.flush", "log.flush.interval.messages", _MIN_ISR, _ZOOKEEPER)
 
 
 async def check_bootstrap(servers: str) -> AsyncIterator[Finding]:
@@ -80,64 +82,72 @@ async def check_controller(admin: AdminOperations) -> Finding:
     )
 
 
-def check_replicas(topics: Collection[TopicInfo]) -> Iterator[Finding]:
-    """Partitions without a leader, and such whose replicas are not all in sync."""
-    leaderless, behind, count = [], [], 0
-    for topic in topics:
-        for partition in topic.partitions:
-            count += 1
-            name = f"{topic.name}-{partition.partition}"
-            if not partition.has_leader:
-                leaderless.append(name)
-            elif len(partition.isr) < len(partition.replicas):
-                behind.append(name)
-    if leaderless:
-        yield problem("partitions", f"Without a leader, so not to be used: {_some(leaderless)}.")
-    if behind:
-        yield problem(
-            "partitions", f"Under-replicated, so one failure nearer to a loss: {_some(behind)}."
-        )
-    if not leaderless and not behind:
-        yield good("partitions", f"All {count:,} partitions have a leader and their replicas.")
-
-
-def _some(names: list[str]) -> str:
-    shown = ", ".join(names[:_NAMED_MAX])
-    return shown if len(names) <= _NAMED_MAX else f"{shown} and {len(names) - _NAMED_MAX} more"
-
-
-async def check_durability(
-    admin: AdminOperations, brokers: Collection[int], topics: Collection[TopicInfo]
-) -> AsyncIterator[Finding]:
-    """What acknowledgements are worth, by each broker's settings."""
-    largest = max((len(p.replicas) for t in topics for p in t.partitions), default=1)
+async def broker_values(
+    admin: AdminOperations, brokers: Collection[int]
+) -> dict[int, dict[str, str] | KafkaError]:
+    """Of each broker the settings that are judged here, as far as it has and tells them."""
     resources = {
         broker_id: ConfigResource(ResourceType.BROKER, str(broker_id)) for broker_id in brokers
     }
     outcomes = await admin.describe_configs(list(resources.values()), names=_SETTINGS)
+    values: dict[int, dict[str, str] | KafkaError] = {}
     for broker_id, resource in sorted(resources.items()):
         entries = outcomes[resource]
-        if isinstance(entries, KafkaError):
-            yield problem("durability", f"Broker {broker_id} does not tell its settings: {entries}")
+        values[broker_id] = (
+            entries
+            if isinstance(entries, KafkaError)
+            else {entry.name: entry.value or "" for entry in entries}
+        )
+    return values
+
+
+def check_durability(
+    values: Mapping[int, Mapping[str, str] | KafkaError], topics: Collection[TopicInfo]
+) -> Iterator[Finding]:
+    """What acknowledgements are worth, by each broker's settings; those that agree say it once."""
+    largest = max((len(p.replicas) for t in topics for p in t.partitions), default=1)
+    is_alone = len(values) == 1 or largest == 1
+    brokers_by_promise: dict[tuple[Verdict, str], list[int]] = {}
+    for broker_id, told in values.items():
+        if isinstance(told, KafkaError):
+            yield problem("durability", f"Broker {broker_id} does not tell its settings: {told}")
             continue
-        values = {entry.name: entry.value or "" for entry in entries}
-        yield _durability(broker_id, values, is_alone=len(brokers) == 1 or largest == 1)
+        promise = _promise(told, is_alone=is_alone)
+        brokers_by_promise.setdefault(promise, []).append(broker_id)
+    for (verdict, sentence), broker_ids in brokers_by_promise.items():
+        who = f"Broker {broker_ids[0]}"
+        if len(broker_ids) > 1:
+            who = f"Brokers {', '.join(map(str, broker_ids))}"
+        yield Finding(verdict, "durability", f"{who}: {sentence}")
 
 
-def _durability(broker_id: int, values: Mapping[str, str], *, is_alone: bool) -> Finding:
+def _promise(values: Mapping[str, str], *, is_alone: bool) -> tuple[Verdict, str]:
     flush = values.get("acks.all.flush")
     messages = int(values.get("log.flush.interval.messages") or 2**63 - 1)
     if flush is None:
         if messages == 1:
-            return good("durability", f"Broker {broker_id} acknowledges what is on disk.")
-        return note(
-            "durability",
-            f"Broker {broker_id} is not Headwater and acknowledges from memory: what survives a "
-            "power failure depends on its replicas.",
+            return Verdict.GOOD, "What is acknowledged is on disk."
+        return Verdict.NOTE, (
+            "This is not Headwater, and acknowledges from memory: what survives a power failure "
+            "depends on its replicas."
         )
-    promise = durability_promise(flush, messages, is_alone=is_alone)
-    make = good if promise.survives_power_loss else problem
-    return make("durability", f"Broker {broker_id}: {promise.sentence}")
+    promise = durability_promise(
+        flush, messages, is_alone=is_alone, min_insync_replicas=int(values.get(_MIN_ISR) or 1)
+    )
+    return Verdict.GOOD if promise.survives_power_loss else Verdict.PROBLEM, promise.sentence
+
+
+async def check_coordination(
+    values: Mapping[int, Mapping[str, str] | KafkaError], timeout_s: float = CONNECT_TIMEOUT_S
+) -> AsyncIterator[Finding]:
+    """The ZooKeeper that brokers were told of; nothing where they have none."""
+    told = [each for each in values.values() if not isinstance(each, KafkaError)]
+    connects = sorted({each[_ZOOKEEPER] for each in told if each.get(_ZOOKEEPER)})
+    if len(connects) > 1:
+        yield note("zookeeper", f"Brokers name it differently: {' and '.join(connects)}.")
+    for connect in connects:
+        for finding in await check_zookeeper(connect, timeout_s):
+            yield finding
 
 
 def check_log_directories(broker_id: int, directories: Collection[LogDirectory]) -> list[Finding]:

@@ -7,18 +7,20 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 
 from headwater.base.errors import KafkaError
 from headwater.cli.cluster_check import (
+    broker_values,
     check_bootstrap,
     check_brokers,
     check_controller,
+    check_coordination,
     check_durability,
     check_log_directories,
-    check_replicas,
 )
 from headwater.cli.findings import Finding, Verdict, problem
 from headwater.cli.machine_check import check_data_directory, check_limits
 from headwater.cli.metrics_check import Reading, check_metrics, no_metrics
 from headwater.cli.metrics_page import MetricsPage
 from headwater.cli.metrics_source import MetricsAddress, NoMetricsError, fetch_page, find_addresses
+from headwater.cli.replica_check import check_min_isr, check_missing_brokers, check_replicas
 from headwater.client.admin import AdminOperations
 from headwater.client.cluster_connection import ClusterConnection
 
@@ -58,12 +60,19 @@ async def _examine(
         yield finding
     yield await check_controller(admin)
     topics = await admin.list_topics()
+    brokers = sorted(connection.metadata.brokers)
+    for finding in check_missing_brokers(topics, brokers):
+        yield finding
     for finding in check_replicas(topics):
+        yield finding
+    for finding in await check_min_isr(admin, topics):
         yield finding
     if not is_reachable:
         return  # The rest must be asked of each broker, and not all can be.
-    brokers = sorted(connection.metadata.brokers)
-    async for finding in check_durability(admin, brokers, topics):
+    values = await broker_values(admin, brokers)
+    async for finding in check_coordination(values):
+        yield finding
+    for finding in check_durability(values, topics):
         yield finding
     for broker_id, directories in sorted((await admin.describe_log_dirs()).items()):
         if isinstance(directories, KafkaError):

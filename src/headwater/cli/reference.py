@@ -8,6 +8,7 @@ from typing import Final
 
 from headwater.base.settings import SettingTable, render_markdown
 from headwater.broker.settings.accepted_settings import ACCEPTED_SETTINGS
+from headwater.broker.settings.cluster_settings import CLUSTER_SETTINGS
 from headwater.broker.settings.coordinator_settings import COORDINATOR_SETTINGS
 from headwater.broker.settings.identity_settings import IDENTITY_SETTINGS
 from headwater.broker.settings.metrics_settings import METRICS_SETTINGS
@@ -42,6 +43,7 @@ _AREAS: Final[tuple[tuple[str, SettingTable], ...]] = (
     ("creating and deleting topics", TOPIC_CREATION_SETTINGS),
     ("requests", REQUEST_SETTINGS),
     ("durability and replication", REPLICATION_SETTINGS),
+    ("its cluster", CLUSTER_SETTINGS),
     ("logs", LOG_SETTINGS),
     ("groups, offsets and transactions", COORDINATOR_SETTINGS),
     ("metrics", METRICS_SETTINGS),

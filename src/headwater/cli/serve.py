@@ -1,4 +1,4 @@
-"""`headwater serve`: run a broker until it is told to stop.
+"""`headwater serve`: run a broker, or a few in one process, until told to stop.
 
 Standard output says where it listens, where its data is, what an acknowledgement promises, how far
 loading is, and, in one line that scripts can wait for, that it is ready. The log goes to standard
@@ -15,6 +15,7 @@ app = typer.Typer(pretty_exceptions_enable=False)
 
 DEFAULT_LISTEN: Final = "127.0.0.1:9092"
 DEFAULT_DATA_DIR: Final = "headwater-data"
+MAX_BROKERS: Final = 16
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
 HELP = f"""\
@@ -32,6 +33,14 @@ server.properties --set num.partitions=3
 For tests, on a free port, which the line "Headwater is ready" tells, and without waiting for disks:
 
     headwater serve --listen 127.0.0.1:0 --data-dir "$(mktemp -d)" --set acks.all.flush=off
+
+As a member of a cluster, with brokers on other machines and ZooKeeper between them:
+
+    headwater serve --broker-id 1 --listen 0.0.0.0:9092 --zookeeper zoo1:2181,zoo2:2181/orders
+
+A cluster to try things on, three brokers in this one process on ports 9092 to 9094:
+
+    headwater serve --brokers 3
 
 What is set twice comes from the later of: the defaults, --config, --set, the other options here.
 """
@@ -68,6 +77,27 @@ def serve(
             show_default="made up once and kept",
         ),
     ] = None,
+    zookeeper: Annotated[
+        str | None,
+        typer.Option(
+            "--zookeeper",
+            metavar="HOST:PORT[,HOST:PORT][/PATH]",
+            help="The ZooKeeper of the cluster to join, and the path of the cluster in it.",
+            show_default="none: the broker is alone",
+        ),
+    ] = None,
+    brokers: Annotated[
+        int | None,
+        typer.Option(
+            "--brokers",
+            metavar="N",
+            min=1,
+            max=MAX_BROKERS,
+            help="Run so many brokers in this process, to try a cluster: ids and ports count up, "
+            "the data is in DIR/broker-ID.",
+            show_default="one, by itself",
+        ),
+    ] = None,
     config: Annotated[
         str | None,
         typer.Option(
@@ -93,13 +123,17 @@ def serve(
         )
     # The broker and all that it needs load here, so that --help and mistakes answer at once.
     from headwater.cli.broker_process import run_broker
+    from headwater.cli.development_cluster import refuse_directories_of_several
     from headwater.cli.serve_settings import serve_settings
 
     settings = serve_settings(
         listen=listen or [],
         data_dirs=data_dir or [],
         broker_id=broker_id,
+        zookeeper=zookeeper,
         config_path=config,
         assignments=assignments or [],
     )
-    raise typer.Exit(run_broker(settings, log_level=log_level.upper()))
+    if brokers is None:
+        refuse_directories_of_several(settings)
+    raise typer.Exit(run_broker(settings, log_level=log_level.upper(), broker_count=brokers or 0))

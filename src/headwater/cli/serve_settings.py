@@ -17,6 +17,7 @@ def serve_settings(
     listen: Sequence[str],
     data_dirs: Sequence[str],
     broker_id: int | None,
+    zookeeper: str | None = None,
     config_path: str | None,
     assignments: Sequence[str],
 ) -> SettingValues:
@@ -37,6 +38,8 @@ def serve_settings(
         flags["broker.id"] = str(broker_id)
         if "node.id" in values.sources:
             flags["node.id"] = str(broker_id)
+    if zookeeper is not None:
+        flags["zookeeper.connect"] = zookeeper
     values = values.with_overrides(flags, COMMAND_LINE)
     check_static(values)
     return values

@@ -41,7 +41,7 @@ def _is_shown(
         case PartitionFilter.UNAVAILABLE:
             return not partition.has_leader or partition.leader_id not in live_brokers
         case PartitionFilter.UNDER_MIN_ISR:
-            return len(partition.isr) < min_isr
+            return not partition.has_leader or len(partition.isr) < min_isr
         case PartitionFilter.AT_MIN_ISR:
             return len(partition.isr) == min_isr
         case _:

@@ -3,10 +3,19 @@
 It is ephemeral, so it goes with the broker, and only one broker of an id can have it. The number of
 the transaction that created it is the broker's epoch: it tells this life of the broker from all
 earlier ones.
+
+A broker that was not stopped in order may have lost what it had not yet written to disk. In the
+transaction of its registration it leaves a mark, `/brokers/unclean/<id>`, which outlives it: so
+there is no moment in which a controller knows the broker and not the mark. The controller takes the
+broker out of the ISRs before it removes the mark.
+
+After a crash the node of the last life stays until the store gives that session up. Whoever comes
+back sooner waits for it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from typing import Final
@@ -14,30 +23,101 @@ from typing import Final
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.cluster.image import BrokerInfo, EndpointInfo
 from headwater.cluster.node_documents import CorruptNodeError, encode
-from headwater.cluster.node_locations import BROKER_IDS, broker_path
-from headwater.cluster.store.errors import NodeExistsError
-from headwater.cluster.store.metadata_store import MetadataStore, Node
+from headwater.cluster.node_locations import (
+    BROKER_IDS,
+    UNCLEAN_BROKERS,
+    broker_path,
+    unclean_broker_path,
+)
+from headwater.cluster.store.errors import NodeExistsError, NoNodeError, UncertainWriteError
+from headwater.cluster.store.metadata_store import (
+    Check,
+    Create,
+    MetadataStore,
+    Node,
+    Operation,
+    Watch,
+    WatchEvent,
+)
 
 _ENDPOINT: Final = re.compile(r"([^:/]+)://(?:\[([^\]]*)\]|([^:]*)):([0-9]+)", re.ASCII)
 
 
-async def register_broker(store: MetadataStore, broker: BrokerInfo, now_ms: int) -> BrokerInfo:
-    """Make the broker known, and return it with its epoch."""
+async def register_broker(
+    store: MetadataStore,
+    broker: BrokerInfo,
+    now_ms: int,
+    *,
+    is_unclean: bool = False,
+    wait_s: float = 0.0,
+) -> BrokerInfo:
+    """Make the broker known, and return it with its epoch.
+
+    A node of that id that another session holds is waited for; KafkaError
+    DUPLICATE_BROKER_REGISTRATION if it is still there after `wait_s` seconds.
+    """
     path = broker_path(broker.broker_id)
-    try:
-        await store.create(path, _encode(broker, now_ms), ephemeral=True)
-    except NodeExistsError as error:
+    loop = asyncio.get_running_loop()
+    deadline_s = loop.time() + wait_s
+    while not await _try_to_register(store, broker, now_ms, is_unclean=is_unclean):
+        present = await _wait_until_gone(store, path, deadline_s - loop.time())
+        if present is None:
+            continue
+        if present.ephemeral_owner == store.session_id:
+            # A registration that was thought lost has arrived.
+            return broker._replace(broker_epoch=present.creation_id)
         raise KafkaError(
             ErrorCode.DUPLICATE_BROKER_REGISTRATION,
             f"Another broker with the id {broker.broker_id} is alive in this cluster.",
-        ) from error
+        )
     node = await store.get(path)
     return broker._replace(broker_epoch=node.creation_id)
 
 
-async def load_brokers(store: MetadataStore) -> dict[int, BrokerInfo]:
-    """All live brokers."""
-    names = await store.children(BROKER_IDS)
+async def _try_to_register(
+    store: MetadataStore, broker: BrokerInfo, now_ms: int, *, is_unclean: bool
+) -> bool:
+    """Whether it was done; if not, there may be a node of that id."""
+    mark = unclean_broker_path(broker.broker_id)
+    claim = Create(broker_path(broker.broker_id), _encode(broker, now_ms), ephemeral=True)
+    # The mark of an earlier life may be there, until the controller comes to remove it.
+    marks: list[Operation] = [Create(mark, b""), Check(mark)]
+    while True:
+        try:
+            await store.multi([claim, marks[0]] if is_unclean else [claim])
+            return True
+        except (NodeExistsError, NoNodeError) as error:
+            if error.path != mark:
+                if isinstance(error, NoNodeError):
+                    raise
+                return False
+            marks.reverse()
+        except UncertainWriteError:
+            return False
+
+
+async def _wait_until_gone(store: MetadataStore, path: str, limit_s: float) -> Node | None:
+    """Wait for the end of another session's node; what is there then, or own."""
+    gone = asyncio.Event()
+    while True:
+
+        def watch(event: WatchEvent) -> None:
+            gone.set()
+
+        gone.clear()
+        present = await store.exists(path, watch)
+        if present is None or present.ephemeral_owner == store.session_id or limit_s <= 0:
+            return present
+        try:
+            async with asyncio.timeout(limit_s):
+                await gone.wait()
+        except TimeoutError:
+            limit_s = 0.0
+
+
+async def load_brokers(store: MetadataStore, watch: Watch | None = None) -> dict[int, BrokerInfo]:
+    """All live brokers; the watch is called when one comes or goes."""
+    names = await store.children(BROKER_IDS, watch)
     nodes = await store.get_many([f"{BROKER_IDS}/{name}" for name in names])
     brokers = [
         _decode(f"{BROKER_IDS}/{name}", int(name), node)
@@ -45,6 +125,11 @@ async def load_brokers(store: MetadataStore) -> dict[int, BrokerInfo]:
         if node is not None
     ]
     return {broker.broker_id: broker for broker in sorted(brokers)}
+
+
+async def load_unclean_brokers(store: MetadataStore) -> frozenset[int]:
+    """The brokers that are marked; those that are registered are to be read before."""
+    return frozenset(int(name) for name in await store.children(UNCLEAN_BROKERS))
 
 
 def _encode(broker: BrokerInfo, now_ms: int) -> bytes:

@@ -1,8 +1,8 @@
 """Lets the changes of a cluster happen one after the other, each of them to its end.
 
-A change writes the store, tells the subscribers and replaces the image, with waits in between; two
-of them at once would each build on an image without the other. And a change that has begun must
-not stop half-way because whoever asked for it has gone: so each runs as a task of its own.
+A change writes the store, replaces the image and tells the brokers, with waits in between; two of
+them at once would each build on an image without the other. And a change that has begun must not
+stop half-way because whoever asked for it has gone: so each runs as a task of its own.
 """
 
 from __future__ import annotations
@@ -23,13 +23,17 @@ class ChangeTurns:
 
     async def run(self, change: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Wait for the turn of `change`, and for its end; a cancelled caller does not stop it."""
-        task = asyncio.get_running_loop().create_task(self._take_turn(change))
+        return await self.see_through(self._take_turn(change))
+
+    async def see_through(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for the end of something that takes turns itself, as `run` does for one turn."""
+        task = asyncio.get_running_loop().create_task(work)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         return await asyncio.shield(task)
 
     async def finish(self) -> None:
-        """Wait until no change is under way."""
+        """Wait until nothing is under way."""
         while self._running:
             await asyncio.wait(list(self._running))
 

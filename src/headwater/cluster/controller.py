@@ -1,129 +1,208 @@
 """The controller: the one broker that changes what the cluster agrees on.
 
-A change has four steps: the request is checked against the image; it is written to the metadata
-store, fenced by the controller's epoch; those who subscribed do what follows from it, such as
-creating logs; the new image takes the place of the old. Only then is the change reported done.
-Changes happen one after the other and each to its end, whoever goes away meanwhile.
+A `Controller` exists from its election until another takes over or its broker stops. It loads what
+the metadata store holds into the publisher's image, sets right what was left over or has changed
+while there was no controller, and from then on is the only one to change the store.
 
-Use: `start`; open the logs that the image names; `subscribe`; `finish_interrupted_deletions`; serve
-clients; `close`.
+A change is checked and planned against the image, written to the store (every write on condition
+that this is still the controller), put into the image and announced to the brokers. Changes happen
+one after the other and each to its end, whoever goes away meanwhile. What a client asked for is
+reported done when the brokers have followed it, or one of them took too long; nobody waits for that
+with the next change.
+
+What happens to brokers is noticed by a watch on `/brokers/ids`, which sets a flag; a task then
+takes its turn like everyone else, compares who is there with the image, and works off all that is
+different as one change.
+
+Use: `start`; the other methods; `close`. All of them raise KafkaError NOT_CONTROLLER once it is
+over.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
+from typing import Any, Final, TypeVar
 
 from headwater.base.clocks import Clock
 from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.ids import TopicPartition
 from headwater.base.randomness import SeededRandom
-from headwater.cluster.broker_registration import register_broker
+from headwater.cluster.alteration_queue import AlterationQueue
+from headwater.cluster.broker_changes import UNCLEAN_ELECTION_SETTING, BrokerChanges
 from headwater.cluster.change_turns import ChangeTurns
-from headwater.cluster.cluster_identity import establish_cluster_id
 from headwater.cluster.config_changes import plan_config_change
-from headwater.cluster.controller_election import elect_controller
+from headwater.cluster.controller_election import Election
 from headwater.cluster.controller_writes import ControllerWrites
+from headwater.cluster.elections import ElectionType
 from headwater.cluster.image import (
-    BrokerInfo,
+    NO_LEADER,
     ClusterImage,
     ConfigImage,
     ConfigResource,
     ResourceKind,
 )
-from headwater.cluster.image_change import ImageEdits
+from headwater.cluster.image_change import ImageChange, ImageEdits
 from headwater.cluster.image_loader import load_image
-from headwater.cluster.image_publisher import ImagePublisher, Subscriber
+from headwater.cluster.leader_moves import Outcome, plan_elections, plan_shutdown
 from headwater.cluster.new_topic import ControllerOptions, CreatedTopic, NewPartitions, NewTopic
+from headwater.cluster.node_documents import CorruptNodeError
 from headwater.cluster.node_locations import DELETED_TOPICS, PRODUCER_ID_BLOCK
+from headwater.cluster.partition_changes import PartitionChanges
 from headwater.cluster.producer_ids import BLOCK_SIZE, plan_block
+from headwater.cluster.publisher import Publisher
 from headwater.cluster.store.metadata_store import MetadataStore
-from headwater.cluster.topic_changes import TopicChanges
+from headwater.cluster.topic_changes import DeletionAnswers, TopicChanges
+from headwater.cluster.topic_completion import complete_topics
+from headwater.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+
+_log = logging.getLogger(__name__)
+
+#: Before trying again what the store could not do.
+_RETRY_PAUSE_S: Final = 1.0
+
+T = TypeVar("T")
 
 
 class Controller:
-    """One broker's part in running the cluster: it registers, and leads if it is elected."""
+    """The active controller of a cluster."""
 
     def __init__(
         self,
         store: MetadataStore,
-        broker: BrokerInfo,
+        election: Election,
+        publisher: Publisher,
         options: ControllerOptions,
         clock: Clock,
         random: SeededRandom,
+        on_deposed: Callable[[], None],
     ) -> None:
+        """`on_deposed` is called, once, when this one finds out that its time is over."""
         self._store = store
+        self._election = election
+        self._publisher = publisher
         self._options = options
         self._clock = clock
         self._random = random
-        self._publisher = ImagePublisher()
         self._turns = ChangeTurns()
-        self._writes: ControllerWrites | None = None
-        self._topics: TopicChanges | None = None
-        #: This broker; with its epoch once it is started.
-        self.broker = broker
+        self._writes = ControllerWrites(store, election.epoch, election.epoch_version, on_deposed)
+        self._partitions = PartitionChanges(self._writes, publisher, clock)
+        self._news = asyncio.Event()
+        self._brokers = BrokerChanges(
+            store, self._writes, publisher, self._partitions, options, self._news.set
+        )
+        self._alterations = AlterationQueue(self._turns, publisher, self._brokers, self._partitions)
+        self._loaded_topics: TopicChanges | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._is_closed = False
 
     @property
     def image(self) -> ClusterImage:
-        """The current state of the cluster."""
+        """The current state of the cluster, as the store has it."""
         return self._publisher.image
 
     @property
-    def is_active(self) -> bool:
-        """Whether this broker was elected."""
-        return self._writes is not None
+    def election_count(self) -> int:
+        """How often a partition got a leader from this controller."""
+        return self._partitions.election_count
 
-    async def start(self, cluster_id: str | None = None) -> None:
-        """Register the broker, elect it if there is no controller, and load the image.
+    @property
+    def election_seconds(self) -> float:
+        """How long all these elections took together."""
+        return self._partitions.election_seconds
 
-        A new cluster gets `cluster_id`, or one that is drawn. KafkaError if the store belongs to
-        another cluster or if the broker's id is taken, CorruptNodeError if it cannot be read.
+    @property
+    def unclean_election_count(self) -> int:
+        """How often that leader was not in sync."""
+        return self._partitions.unclean_election_count
+
+    @property
+    def offline_partition_count(self) -> int:
+        """How many partitions have no leader."""
+        return sum(
+            partition.leader == NO_LEADER
+            for topic in self.image.topics.values()
+            for partition in topic.partitions
+        )
+
+    async def start(self) -> None:
+        """Load the image, set right what must be, announce it, and watch the brokers from then on.
+
+        Topics whose deletion was interrupted are in the image at first; when the brokers have
+        heard of it, the deletion goes on. CorruptNodeError if the store cannot be read.
         """
-        await establish_cluster_id(self._store, cluster_id, self._random.uuid)
-        now_ms = self._clock.wall_ms()
-        self.broker = await register_broker(self._store, self.broker, now_ms)
-        election = await elect_controller(self._store, self.broker.broker_id, now_ms)
-        self._publisher.image = await load_image(self._store)
-        if election.won:
-            writes = ControllerWrites(self._store, election.epoch, election.epoch_version)
-            self._writes = writes
-            self._topics = TopicChanges(writes, self._publisher, self._options, self._random)
+        marked = await self._turns.run(self._load)
+        loop = asyncio.get_running_loop()
+        self._tasks.append(loop.create_task(self._follow_brokers()))
+        if marked:
+            self._tasks.append(loop.create_task(self._finish_deletions(marked)))
 
-    def subscribe(self, subscriber: Subscriber) -> None:
-        """Have `subscriber` called with every change, and awaited before it is reported done."""
-        self._publisher.subscribe(subscriber)
+    async def _load(self) -> list[str]:
+        begun_ms = self._clock.monotonic_ms()
+        with self._writes.kafka_errors():
+            image = await load_image(self._store)
+            marked = await self._store.children(DELETED_TOPICS)
+        self._publisher.image = replace(
+            image,
+            controller_id=self._election.controller_id,
+            controller_epoch=self._election.epoch,
+            version=1,
+        )
+        topics = TopicChanges(
+            self._store,
+            self._writes,
+            self._publisher,
+            self._options,
+            self._random,
+            self._brokers.active,
+        )
+        topics.take_out_removed(marked)
+        self._publisher.image = await complete_topics(self._writes, self.image)
+        version = self.image.version
+        await self._brokers.work_off()
+        if self.image.version == version:
+            self._publisher.announce(ImageChange(self.image))
+        self._loaded_topics = topics
+        _log.info(
+            "The controller of epoch %d has loaded %d brokers and %d topics in %d ms.",
+            self._election.epoch,
+            len(self.image.brokers),
+            len(self.image.topics),
+            self._clock.monotonic_ms() - begun_ms,
+        )
+        return marked
 
-    async def finish_interrupted_deletions(self) -> None:
-        """Delete what was being deleted when the last controller stopped.
-
-        Such topics are in the image until then. It is done before clients are served, when the
-        subscribers are ready to delete the logs.
-        """
-        topics = self._topics
-        marked = await self._store.children(DELETED_TOPICS)
-        if marked and topics is not None:
-            await self._turns.run(lambda: topics.finish_interrupted(marked))
+    # -- topics and configurations ---------------------------------------------------------------
 
     async def create_topics(
         self, requests: Sequence[NewTopic], validate_only: bool = False
     ) -> dict[str, CreatedTopic | KafkaError]:
         """Create topics, or only find out whether it could be done; an answer for each name."""
-        topics, _ = self._elected()
-        return await self._turns.run(lambda: topics.create(requests, validate_only=validate_only))
+        return await self._change(
+            lambda: self._topics.create(requests, validate_only=validate_only)
+        )
 
     async def create_partitions(
         self, requests: Sequence[NewPartitions], validate_only: bool = False
     ) -> dict[str, KafkaError | None]:
         """Add partitions to topics; for each name the reason why not, or None."""
-        topics, _ = self._elected()
-        return await self._turns.run(lambda: topics.grow(requests, validate_only=validate_only))
+        return await self._change(lambda: self._topics.grow(requests, validate_only=validate_only))
 
-    async def delete_topics(
-        self, targets: Iterable[str | uuid.UUID]
-    ) -> dict[str | uuid.UUID, KafkaError | None]:
+    async def delete_topics(self, targets: Iterable[str | uuid.UUID]) -> DeletionAnswers:
         """Delete topics by name or id; for each of them the reason why not, or None."""
-        topics, _ = self._elected()
-        return await self._turns.run(lambda: topics.delete(targets))
+
+        async def doom_and_remove() -> DeletionAnswers:
+            doomed = await self._change(lambda: self._topics.doom(targets))
+            errors = await self._turns.run(lambda: self._topics.remove_leftovers())
+            return doomed.answers | {
+                target: errors.get(name) for target, name in doomed.names.items()
+            }
+
+        return await self._turns.see_through(doom_and_remove())
 
     async def set_configs(
         self, resource: ConfigResource, configs: Mapping[str, str], version: int | None = None
@@ -134,40 +213,141 @@ class Controller:
         ConfigConflictError if somebody changed them since. SettingError if a topic cannot have
         them; what brokers can have is for the caller to check.
         """
-        _, writes = self._elected()
 
         async def change() -> int:
             if resource.kind is ResourceKind.TOPIC:
                 self._options.validate_topic_configs(configs)
-            await writes.multi([plan_config_change(resource, configs, version, self.image)])
+            await self._writes.multi([plan_config_change(resource, configs, version, self.image)])
             new_version = self.image.config(resource).version + 1
             edits = ImageEdits()
             edits.configs[resource] = ConfigImage(MappingProxyType(dict(configs)), new_version)
-            await self._publisher.publish(edits.apply(self.image))
+            self._publisher.announce(edits.apply(self.image))
+            if UNCLEAN_ELECTION_SETTING in configs:
+                # Partitions may be waiting for exactly this.
+                self._news.set()
             return new_version
 
-        return await self._turns.run(change)
+        return await self._change(change)
 
-    async def allocate_producer_ids(self, count: int = BLOCK_SIZE) -> range:
+    async def allocate_producer_ids(self, broker_id: int, count: int = BLOCK_SIZE) -> range:
         """Ids that nobody else in the cluster has or will ever get."""
-        _, writes = self._elected()
 
         async def change() -> range:
-            last_block = await writes.read(PRODUCER_ID_BLOCK)
-            block, operation = plan_block(last_block, self.broker.broker_id, count)
-            await writes.multi([operation])
+            last_block = await self._writes.read(PRODUCER_ID_BLOCK)
+            block, operation = plan_block(last_block, broker_id, count)
+            await self._writes.multi([operation])
             return range(block.first, block.last + 1)
 
-        return await self._turns.run(change)
+        return await self._change(change)
+
+    # -- partitions ------------------------------------------------------------------------------
+
+    async def alter_partitions(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
+        """Change ISRs as their leaders ask for it."""
+        self._check_open()
+        return await self._alterations.alter(request)
+
+    async def shut_down_broker(self, broker_id: int, broker_epoch: int) -> int:
+        """Controlled shutdown: hand over what a broker leads, and take it out of the ISRs.
+
+        Returns how many partitions it still leads because no other member of their ISR is alive;
+        those with one replica are not counted.
+        """
+
+        async def change() -> int:
+            broker = self.image.brokers.get(broker_id)
+            if broker is None:
+                raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED)
+            if broker.broker_epoch != broker_epoch:
+                raise KafkaError(ErrorCode.STALE_BROKER_EPOCH)
+            # Whoever was replaced must not say that there is nothing left to do.
+            await self._writes.multi([])
+            self._brokers.begin_shutdown(broker)
+            plan = plan_shutdown(self.image, broker_id, self._brokers.shutting_down)
+            error = await self._partitions.carry_out(plan.states)
+            if error is not None:
+                raise error
+            return plan.remaining_count
+
+        return await self._change(change)
+
+    async def elect_leaders(
+        self, election_type: ElectionType, partitions: Iterable[TopicPartition] | None
+    ) -> Outcome:
+        """Hold elections for partitions, or with None for all that need one.
+
+        By partition, why nobody was elected, or None; of all partitions, those are left out that
+        needed no election.
+        """
+
+        async def change() -> Outcome:
+            plan = plan_elections(
+                self.image, election_type, partitions, self._brokers.shutting_down
+            )
+            error = await self._partitions.carry_out(plan.states)
+            if error is None:
+                return plan.outcome
+            return plan.outcome | dict.fromkeys(plan.states, error)
+
+        return await self._change(change)
+
+    # -- how changes happen ----------------------------------------------------------------------
 
     async def close(self) -> None:
-        """Let the changes under way finish; the session with the store is its owner's to close."""
+        """Let the changes under way finish; after that nothing is written any more."""
+        self._is_closed = True
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
         await self._turns.finish()
+        self._writes.close()
 
-    def _elected(self) -> tuple[TopicChanges, ControllerWrites]:
-        if self._topics is None or self._writes is None:
-            controller_id = self.image.controller_id
-            raise KafkaError(
-                ErrorCode.NOT_CONTROLLER, f"The controller is broker {controller_id}, not this one."
-            )
-        return self._topics, self._writes
+    @property
+    def _topics(self) -> TopicChanges:
+        if self._loaded_topics is None:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, "The controller could not start.")
+        return self._loaded_topics
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, "This broker is no longer the controller.")
+
+    async def _change(self, change: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Let a change take its turn, and then wait until the brokers have followed it."""
+
+        async def take_turn() -> tuple[T, int]:
+            before = self.image.version
+            result = await change()
+            return result, self.image.version if self.image.version != before else 0
+
+        async def whole() -> T:
+            result, version = await self._turns.run(take_turn)
+            if version:
+                await self._publisher.followed(version)
+            return result
+
+        self._check_open()
+        return await self._turns.see_through(whole())
+
+    async def _follow_brokers(self) -> None:
+        """Work off what happens to brokers, until this is not the controller any more."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            try:
+                await self._turns.run(self._brokers.work_off)
+            except (KafkaError, CorruptNodeError) as error:
+                if isinstance(error, KafkaError) and error.code == ErrorCode.NOT_CONTROLLER:
+                    return
+                _log.error("A change of brokers could not be worked off: %s", error)
+                await asyncio.sleep(_RETRY_PAUSE_S)
+                self._news.set()
+
+    async def _finish_deletions(self, marked: Sequence[str]) -> None:
+        try:
+            await self._publisher.followed(self.image.version)
+            await self._change(lambda: self._topics.doom_marked(marked))
+            await self._turns.run(lambda: self._topics.remove_leftovers())
+        except KafkaError as error:
+            _log.warning("A deletion that was interrupted is not finished yet: %s", error)

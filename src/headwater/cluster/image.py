@@ -69,6 +69,13 @@ class TopicImage:
     def replication_factor(self) -> int:
         return len(self.partitions[0].replicas)
 
+    def with_partitions(self, changed: Mapping[int, PartitionImage]) -> TopicImage:
+        """The same topic with some of its partitions in another state."""
+        partitions = list(self.partitions)
+        for number, partition in changed.items():
+            partitions[number] = partition
+        return TopicImage(self.name, self.topic_id, tuple(partitions))
+
 
 class ResourceKind(IntEnum):
     """What can have a configuration; the numbers are those of the protocol."""
@@ -100,6 +107,10 @@ class ClusterImage:
 
     cluster_id: str = ""
     controller_id: int = NO_CONTROLLER
+    #: Which controller made this image: epochs count the elections.
+    controller_epoch: int = 0
+    #: Counts the images of one controller.
+    version: int = 0
     brokers: Mapping[int, BrokerInfo] = field(default_factory=dict)
     topics: LayeredMap[str, TopicImage] = field(default_factory=LayeredMap)
     topic_names: LayeredMap[uuid.UUID, str] = field(default_factory=LayeredMap)

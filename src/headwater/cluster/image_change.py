@@ -5,12 +5,14 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from headwater.cluster.image import (
     BrokerInfo,
     ClusterImage,
     ConfigImage,
     ConfigResource,
+    PartitionImage,
     TopicImage,
 )
 from headwater.cluster.layered_map import LayeredMap
@@ -21,8 +23,10 @@ class ImageChange:
     """A new image, and where it differs from the one before."""
 
     image: ClusterImage
-    #: The topics that are new or have other partitions than before.
+    #: The topics that are new or have more partitions than before.
     changed_topics: frozenset[str] = frozenset()
+    #: Of other topics, the partitions that have another leader, ISR or other replicas.
+    changed_partitions: Mapping[str, frozenset[int]] = field(default_factory=dict)
     #: The topics that are gone, as they were.
     deleted_topics: tuple[TopicImage, ...] = ()
     changed_configs: frozenset[ConfigResource] = frozenset()
@@ -36,27 +40,40 @@ class ImageEdits:
     topics: dict[str, TopicImage | None] = field(default_factory=dict)
     configs: dict[ConfigResource, ConfigImage | None] = field(default_factory=dict)
     brokers: dict[int, BrokerInfo | None] = field(default_factory=dict)
+    #: Of topics that are not in `topics`.
+    partitions: dict[str, dict[int, PartitionImage]] = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
-        return not (self.topics or self.configs or self.brokers)
+        return not (self.topics or self.partitions or self.configs or self.brokers)
 
     def apply(self, image: ClusterImage) -> ImageChange:
         """The image with the edits made; what they do not name is shared with the old one."""
         deleted = tuple(
-            image.topics[name]
+            old
             for name, topic in self.topics.items()
-            if topic is None and name in image.topics
+            if (old := image.topics.get(name)) is not None
+            # Another topic of the same name may have come meanwhile.
+            and (topic is None or topic.topic_id != old.topic_id)
         )
+        partly: dict[str, TopicImage | None] = {
+            name: image.topics[name].with_partitions(changed)
+            for name, changed in self.partitions.items()
+        }
+        topics = {**self.topics, **partly}
         return ImageChange(
             image=replace(
                 image,
+                version=image.version + 1,
                 brokers=_edited(image.brokers, self.brokers),
-                topics=image.topics.changed(self.topics) if self.topics else image.topics,
+                topics=image.topics.changed(topics) if topics else image.topics,
                 topic_names=self._topic_names(image),
                 configs=image.configs.changed(self.configs) if self.configs else image.configs,
             ),
             changed_topics=frozenset(n for n, topic in self.topics.items() if topic is not None),
+            changed_partitions=MappingProxyType(
+                {name: frozenset(changed) for name, changed in self.partitions.items()}
+            ),
             deleted_topics=deleted,
             changed_configs=frozenset(self.configs),
             changed_brokers=frozenset(self.brokers),

@@ -2,6 +2,10 @@
 
 Most partitions of a cluster have equal states, so each distinct document is read once and each
 distinct partition kept once: ten thousand partitions load in a few milliseconds.
+
+A topic with very many partitions is not made in one transaction. If a controller stopped in
+between, some of them have no state: they are in the image as `unwritten_partition`, for the next
+controller to complete.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from types import MappingProxyType
 from headwater.cluster.broker_registration import load_brokers
 from headwater.cluster.image import (
     NO_CONTROLLER,
+    NO_LEADER,
     ClusterImage,
     ConfigImage,
     ConfigResource,
@@ -22,7 +27,6 @@ from headwater.cluster.image import (
 from headwater.cluster.layered_map import LayeredMap
 from headwater.cluster.node_documents import (
     Assignments,
-    CorruptNodeError,
     decode_cluster_id,
     decode_configs,
     decode_controller,
@@ -40,6 +44,11 @@ from headwater.cluster.node_locations import (
     topic_path,
 )
 from headwater.cluster.store.metadata_store import MetadataStore, Node
+
+
+def unwritten_partition(replicas: tuple[int, ...]) -> PartitionImage:
+    """A partition that is assigned to brokers and has no state."""
+    return PartitionImage(replicas, (), NO_LEADER, -1, -1)
 
 
 async def load_image(store: MetadataStore) -> ClusterImage:
@@ -103,7 +112,7 @@ class _PartitionReader:
 
     def _partition(self, replicas: tuple[int, ...], path: str, node: Node | None) -> PartitionImage:
         if node is None:
-            raise CorruptNodeError(path, "it is missing")
+            return unwritten_partition(replicas)
         key = (replicas, node.data, node.version)
         partition = self._known.get(key)
         if partition is None:

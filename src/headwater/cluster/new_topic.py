@@ -81,6 +81,8 @@ class ControllerOptions:
     default_partition_count: int = 1
     default_replication_factor: int = 1
     topic_deletion_enabled: bool = True
+    #: Where neither the topic nor a dynamic setting of the cluster says otherwise.
+    unclean_leader_election_enabled: bool = False
     #: Raises SettingError for a setting that a topic cannot have.
     validate_topic_configs: Callable[[Mapping[str, str]], None] = accept_any_configs
     create_topic_policy: CreateTopicPolicy | None = None

@@ -6,6 +6,8 @@ CLUSTER_ID: Final = "/cluster/id"
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
 BROKER_IDS: Final = "/brokers/ids"
+#: Below it, the brokers that came back without having stopped in order.
+UNCLEAN_BROKERS: Final = "/brokers/unclean"
 BROKER_SEQUENCE: Final = "/brokers/seqid"
 TOPICS: Final = "/brokers/topics"
 TOPIC_CONFIGS: Final = "/config/topics"
@@ -21,6 +23,7 @@ STANDING_NODES: Final = (
     "/cluster",
     "/brokers",
     BROKER_IDS,
+    UNCLEAN_BROKERS,
     TOPICS,
     BROKER_SEQUENCE,
     "/config",
@@ -33,6 +36,10 @@ STANDING_NODES: Final = (
 
 def broker_path(broker_id: int) -> str:
     return f"{BROKER_IDS}/{broker_id}"
+
+
+def unclean_broker_path(broker_id: int) -> str:
+    return f"{UNCLEAN_BROKERS}/{broker_id}"
 
 
 def topic_path(topic: str) -> str:

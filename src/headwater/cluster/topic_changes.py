@@ -7,23 +7,40 @@ of them wait for the store together and make one change of the image.
 
 from __future__ import annotations
 
+import asyncio
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import NamedTuple
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.randomness import SeededRandom
 from headwater.cluster.controller_writes import ControllerWrites
 from headwater.cluster.image import ConfigImage, ConfigResource, ResourceKind, TopicImage
 from headwater.cluster.image_change import ImageEdits
-from headwater.cluster.image_publisher import ImagePublisher
 from headwater.cluster.name_collisions import NameCollisions
 from headwater.cluster.new_topic import ControllerOptions, CreatedTopic, NewPartitions, NewTopic
 from headwater.cluster.node_locations import topic_deletion_path
-from headwater.cluster.store.metadata_store import Delete
-from headwater.cluster.topic_creation import TopicCreation, TopicPlan, creation_operations
-from headwater.cluster.topic_deletion import find_doomed_topic, mark_operations, removal_operations
-from headwater.cluster.topic_growth import growth_operations, plan_growth
+from headwater.cluster.publisher import Publisher
+from headwater.cluster.store.metadata_store import Delete, MetadataStore, Operation
+from headwater.cluster.topic_completion import unwritten_partitions
+from headwater.cluster.topic_creation import TopicCreation, TopicPlan, creation_transactions
+from headwater.cluster.topic_deletion import (
+    find_doomed_topic,
+    mark_operations,
+    removal_transactions,
+)
+from headwater.cluster.topic_growth import growth_transactions, plan_growth
+
+DeletionAnswers = dict[str | uuid.UUID, KafkaError | None]
+
+
+class Doomed(NamedTuple):
+    """What came of the first half of a deletion."""
+
+    answers: DeletionAnswers
+    #: The names of the topics that are marked.
+    names: dict[str | uuid.UUID, str]
 
 
 class TopicChanges:
@@ -31,26 +48,33 @@ class TopicChanges:
 
     def __init__(
         self,
+        store: MetadataStore,
         writes: ControllerWrites,
-        publisher: ImagePublisher,
+        publisher: Publisher,
         options: ControllerOptions,
         random: SeededRandom,
+        active_brokers: Callable[[], Collection[int]],
     ) -> None:
+        self._store = store
         self._writes = writes
         self._publisher = publisher
         self._options = options
         self._random = random
+        #: The live brokers without those that are about to stop.
+        self._active_brokers = active_brokers
         self._creation = TopicCreation(options, random)
         self._collisions = NameCollisions(publisher.image.topics)
-        #: Topics that are marked and out of the image, but whose nodes could not be removed.
-        self._leftovers: dict[str, TopicImage] = {}
+        #: Topics that are marked and out of the image, but whose nodes are not removed yet.
+        self._leftovers: dict[str, None] = {}
 
     async def create(
         self, requests: Sequence[NewTopic], *, validate_only: bool
     ) -> dict[str, CreatedTopic | KafkaError]:
         """Create the topics that may be; by name, what was created or why it was not."""
-        left = await self._remove_leftovers()
-        answers = self._creation.plan(requests, self._publisher.image, self._collisions)
+        left = await self.remove_leftovers()
+        answers = self._creation.plan(
+            requests, self._publisher.image, self._active_brokers(), self._collisions
+        )
         # A name whose old nodes are still there cannot be had yet.
         answers |= {name: left[name] for name in answers.keys() & left}
         plans = {name: plan for name, plan in answers.items() if isinstance(plan, TopicPlan)}
@@ -65,8 +89,9 @@ class TopicChanges:
         }
 
     async def _carry_out(self, plans: dict[str, TopicPlan]) -> dict[str, KafkaError]:
-        errors = await self._writes.multi_each(
-            {name: creation_operations(plan, self._writes.epoch) for name, plan in plans.items()}
+        epoch = self._writes.epoch
+        errors = await self._write_each(
+            {name: creation_transactions(plan, epoch) for name, plan in plans.items()}
         )
         edits = ImageEdits()
         for name, plan in plans.items():
@@ -75,14 +100,14 @@ class TopicChanges:
                 configs = ConfigImage(MappingProxyType(dict(plan.configs)), 0)
                 edits.configs[ConfigResource(ResourceKind.TOPIC, name)] = configs
                 self._collisions.add(name)
-        await self._publish(edits)
+        self._announce(edits)
         return errors
 
     async def grow(
         self, requests: Sequence[NewPartitions], *, validate_only: bool
     ) -> dict[str, KafkaError | None]:
         """Add partitions to topics; by name, why they were not added, or None if they were."""
-        image = self._publisher.image
+        image, active = self._publisher.image, self._active_brokers()
         answers: dict[str, KafkaError | None] = {}
         grown: dict[str, TopicImage] = {}
         for request in requests:
@@ -92,31 +117,33 @@ class TopicChanges:
                 grown.pop(request.topic, None)
                 continue
             try:
-                topic = plan_growth(request, image, self._random.generator)
+                topic = plan_growth(request, image, active, self._random.generator)
                 grown[request.topic] = topic
                 answers[request.topic] = None
             except KafkaError as error:
                 answers[request.topic] = error
         if validate_only or not grown:
             return answers
-        counts = {name: len(image.topics[name].partitions) for name in grown}
-        errors = await self._writes.multi_each(
+        errors = await self._write_each(
             {
-                name: growth_operations(topic, counts[name], self._writes.epoch)
+                name: growth_transactions(
+                    topic, len(image.topics[name].partitions), self._writes.epoch
+                )
                 for name, topic in grown.items()
             }
         )
         edits = ImageEdits()
         edits.topics.update((name, topic) for name, topic in grown.items() if name not in errors)
-        await self._publish(edits)
+        self._announce(edits)
         return answers | errors
 
-    async def delete(
-        self, targets: Iterable[str | uuid.UUID]
-    ) -> dict[str | uuid.UUID, KafkaError | None]:
-        """Delete topics by name or id; why one was not deleted, or None if it was."""
-        await self._remove_leftovers()
-        answers: dict[str | uuid.UUID, KafkaError | None] = {}
+    async def doom(self, targets: Iterable[str | uuid.UUID]) -> Doomed:
+        """The first half of a deletion, by name or id: mark topics and take them out of the image.
+
+        When the brokers have deleted the logs, `remove_leftovers` is the other half. The answers
+        are why a topic cannot be deleted, or None.
+        """
+        answers: DeletionAnswers = {}
         doomed: dict[str | uuid.UUID, TopicImage] = {}
         for target in targets:
             try:
@@ -127,42 +154,83 @@ class TopicChanges:
             except KafkaError as error:
                 answers[target] = error
         topics = {topic.name: topic for topic in doomed.values()}
-        marks = {name: mark_operations(name) for name in topics}
-        errors = await self._writes.multi_each(marks)
-        errors |= await self._finish(
-            [topic for name, topic in topics.items() if name not in errors]
+        errors = await self._writes.multi_each({name: mark_operations(name) for name in topics})
+        self._take_out([name for name in topics if name not in errors])
+        answers |= {target: errors.get(topic.name) for target, topic in doomed.items()}
+        names = {target: topic.name for target, topic in doomed.items()}
+        return Doomed(answers, {each: name for each, name in names.items() if not answers[each]})
+
+    def take_out_removed(self, marked: Sequence[str]) -> None:
+        """Forget the topics that were found marked and are not all there any more.
+
+        Their removal has begun, so the brokers have heard of their end.
+        """
+        topics = self._publisher.image.topics
+        self._take_out(
+            [name for name in marked if name in topics and unwritten_partitions(topics[name])]
         )
-        return answers | {target: errors.get(topic.name) for target, topic in doomed.items()}
 
-    async def finish_interrupted(self, marked: Sequence[str]) -> None:
-        """Delete the topics that were found marked, and marks of topics that are gone."""
-        image = self._publisher.image
-        strays = {
-            name: [Delete(topic_deletion_path(name))] for name in marked if name not in image.topics
-        }
-        await self._writes.multi_each(strays)
-        await self._finish([image.topics[name] for name in marked if name in image.topics])
+    async def doom_marked(self, marked: Sequence[str]) -> None:
+        """The same for topics that were found marked; marks of topics that are gone are removed."""
+        topics = self._publisher.image.topics
+        strays = [name for name in marked if name not in topics and name not in self._leftovers]
+        await self._writes.multi_each(
+            {name: [Delete(topic_deletion_path(name))] for name in strays}
+        )
+        self._take_out([name for name in marked if name in topics])
 
-    async def _finish(self, topics: Sequence[TopicImage]) -> dict[str, KafkaError]:
-        """Take marked topics out of the image, and their nodes out of the store."""
+    def _take_out(self, names: Sequence[str]) -> None:
         edits = ImageEdits()
-        for topic in topics:
-            edits.topics[topic.name] = None
-            edits.configs[ConfigResource(ResourceKind.TOPIC, topic.name)] = None
-            self._collisions.discard(topic.name)
-            self._leftovers[topic.name] = topic
-        await self._publish(edits)
-        return await self._remove_leftovers()
+        for name in names:
+            edits.topics[name] = None
+            edits.configs[ConfigResource(ResourceKind.TOPIC, name)] = None
+            self._collisions.discard(name)
+            self._leftovers[name] = None
+        self._announce(edits)
 
-    async def _remove_leftovers(self) -> dict[str, KafkaError]:
+    async def remove_leftovers(self) -> dict[str, KafkaError]:
+        """Remove the nodes of marked topics; by name, why that could not be done."""
         if not self._leftovers:
             return {}
-        errors = await self._writes.multi_each(
-            {name: removal_operations(topic) for name, topic in self._leftovers.items()}
+        names = list(self._leftovers)
+        with self._writes.kafka_errors():
+            found = await asyncio.gather(*(removal_transactions(self._store, n) for n in names))
+        before_last = {
+            (name, index): operations
+            for name, transactions in zip(names, found, strict=True)
+            for index, operations in enumerate(transactions[:-1])
+        }
+        errors: dict[str, KafkaError] = {}
+        for (name, _), error in (await self._writes.multi_each(before_last)).items():
+            errors[name] = error
+        errors |= await self._writes.multi_each(
+            {
+                name: transactions[-1]
+                for name, transactions in zip(names, found, strict=True)
+                if name not in errors
+            }
         )
-        self._leftovers = {name: self._leftovers[name] for name in errors}
+        self._leftovers = dict.fromkeys(errors)
         return errors
 
-    async def _publish(self, edits: ImageEdits) -> None:
+    async def _write_each(
+        self, transactions: Mapping[str, Sequence[Sequence[Operation]]]
+    ) -> dict[str, KafkaError]:
+        """Do for each topic the first of its transactions and then the others; returns errors."""
+        errors = await self._writes.multi_each(
+            {name: first for name, (first, *_) in transactions.items()}
+        )
+        others = {
+            (name, index): operations
+            for name, (_, *rest) in transactions.items()
+            if name not in errors
+            for index, operations in enumerate(rest)
+        }
+        for (name, _), error in (await self._writes.multi_each(others)).items():
+            # Whoever is the controller next finds the topic, and completes it.
+            errors[name] = self._writes.give_up(f"The topic {name!r} is half written: {error}")
+        return errors
+
+    def _announce(self, edits: ImageEdits) -> None:
         if not edits.is_empty:
-            await self._publisher.publish(edits.apply(self._publisher.image))
+            self._publisher.announce(edits.apply(self._publisher.image))

@@ -1,8 +1,10 @@
 """Decides whether topics may be created, and what must be written for those that may.
 
 Nothing here reads or writes the store. `plan` answers for each request with a plan or with the
-reason against it; `creation_operations` are the operations that make a planned topic, which form
-one transaction: a topic exists with all of its partitions or not at all.
+reason against it; `creation_transactions` are the transactions that make a planned topic. Nearly
+always that is one: a topic exists with all of its partitions or not at all. A store limits the size
+of a transaction, though, so the states of very many partitions are written by more of them; the
+first one names all partitions, and a controller that finds some without a state completes them.
 """
 
 from __future__ import annotations
@@ -19,13 +21,7 @@ from headwater.cluster.image import NO_LEADER, ClusterImage, PartitionImage, Top
 from headwater.cluster.manual_assignment import check_new_topic
 from headwater.cluster.name_collisions import NameCollisions
 from headwater.cluster.new_topic import USE_DEFAULT, ControllerOptions, CreatedTopic, NewTopic
-from headwater.cluster.node_documents import (
-    PartitionState,
-    TopicDocument,
-    encode_configs,
-    encode_partition_state,
-    encode_topic,
-)
+from headwater.cluster.node_documents import TopicDocument, encode_configs, encode_topic
 from headwater.cluster.node_locations import (
     partition_path,
     partition_state_path,
@@ -33,6 +29,7 @@ from headwater.cluster.node_locations import (
     topic_config_path,
     topic_path,
 )
+from headwater.cluster.partition_states import PARTITIONS_PER_MULTI, StateEncoder
 from headwater.cluster.placement import place_replicas
 from headwater.cluster.store.metadata_store import Create, Operation
 
@@ -64,9 +61,16 @@ class TopicCreation:
         self._random = random
 
     def plan(
-        self, requests: Sequence[NewTopic], image: ClusterImage, collisions: NameCollisions
+        self,
+        requests: Sequence[NewTopic],
+        image: ClusterImage,
+        active: Collection[int],
+        collisions: NameCollisions,
     ) -> dict[str, TopicPlan | KafkaError]:
-        """By name, in the order of the requests, a plan or the reason why not."""
+        """By name, in the order of the requests, a plan or the reason why not.
+
+        `active` are the live brokers without those that are about to stop.
+        """
         counts = Counter(request.name for request in requests)
         too_many = sum(map(self._partitions_asked, requests)) > PARTITIONS_PER_REQUEST_MAX
         planned = NameCollisions()
@@ -80,7 +84,7 @@ class TopicCreation:
                 if too_many:
                     reason = f"One request may ask for {PARTITIONS_PER_REQUEST_MAX} partitions."
                     raise KafkaError(ErrorCode.POLICY_VIOLATION, reason)
-                answers[request.name] = self._plan_one(request, image)
+                answers[request.name] = self._plan_one(request, image, active)
                 planned.add(request.name)
             except KafkaError as error:
                 answers[request.name] = error
@@ -93,10 +97,12 @@ class TopicCreation:
             return self._options.default_partition_count
         return max(request.partition_count, 0)
 
-    def _plan_one(self, request: NewTopic, image: ClusterImage) -> TopicPlan:
+    def _plan_one(
+        self, request: NewTopic, image: ClusterImage, active: Collection[int]
+    ) -> TopicPlan:
         configs = self._checked_configs(request)
         if request.assignments:
-            replicas = _manual_replicas(request, image)
+            replicas = _manual_replicas(request, image, active)
             self._ask_policy(request, None, None, dict(enumerate(replicas)), configs)
         else:
             partition_count, replication_factor = self._checked_numbers(request, image)
@@ -105,7 +111,7 @@ class TopicCreation:
             generator = self._random.generator
             replicas = place_replicas(racks, partition_count, replication_factor, generator)
         topic_id = self._draw_topic_id(image)
-        partitions = new_partitions(replicas, image.brokers)
+        partitions = new_partitions(replicas, active)
         return TopicPlan(TopicImage(request.name, topic_id, partitions), configs)
 
     def _checked_numbers(self, request: NewTopic, image: ClusterImage) -> tuple[int, int]:
@@ -183,7 +189,9 @@ def topic_exists(name: str) -> KafkaError:
     return KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"The topic {name!r} exists already.")
 
 
-def _manual_replicas(request: NewTopic, image: ClusterImage) -> list[tuple[int, ...]]:
+def _manual_replicas(
+    request: NewTopic, image: ClusterImage, active: Collection[int]
+) -> list[tuple[int, ...]]:
     numbers = (request.partition_count, request.replication_factor)
     if numbers != (USE_DEFAULT, USE_DEFAULT):
         raise KafkaError(
@@ -191,46 +199,51 @@ def _manual_replicas(request: NewTopic, image: ClusterImage) -> list[tuple[int, 
             "With a manual assignment, the number of partitions and the replication factor must "
             "be -1.",
         )
-    return check_new_topic(request.assignments, image.brokers)
+    return check_new_topic(request.assignments, image, active)
 
 
 def new_partitions(
     replicas: Sequence[tuple[int, ...]], live_brokers: Collection[int]
 ) -> tuple[PartitionImage, ...]:
-    """Partitions at their beginning: the first live replica leads, all live ones are in sync."""
+    """Partitions at their beginning: the first live replica leads, all live ones are in sync.
+
+    Where none is alive, all are in sync, as nobody has anything yet, and none leads.
+    """
     known: dict[tuple[int, ...], PartitionImage] = {}
     for brokers in replicas:
         if brokers not in known:
             live = tuple(broker for broker in brokers if broker in live_brokers)
-            known[brokers] = PartitionImage(brokers, live, live[0] if live else NO_LEADER, 0, 0)
+            leader = live[0] if live else NO_LEADER
+            known[brokers] = PartitionImage(brokers, live or brokers, leader, 0, 0)
     return tuple(known[brokers] for brokers in replicas)
 
 
-def creation_operations(plan: TopicPlan, controller_epoch: int) -> list[Operation]:
-    """What makes the topic, as one transaction."""
+def creation_transactions(plan: TopicPlan, controller_epoch: int) -> list[list[Operation]]:
+    """What makes the topic: when the first transaction is done it exists, and the rest must be."""
     name, topic_id, partitions = plan.topic.name, plan.topic.topic_id, plan.topic.partitions
     document = TopicDocument(topic_id, tuple(each.replicas for each in partitions))
-    return [
+    first: list[Operation] = [
         Create(topic_config_path(name), encode_configs(plan.configs)),
         Create(topic_path(name), encode_topic(document)),
         Create(partitions_path(name), b""),
-        *partition_operations(name, 0, partitions, controller_epoch),
     ]
+    return with_partitions(first, name, dict(enumerate(partitions)), controller_epoch)
 
 
-def partition_operations(
-    topic: str, first: int, partitions: Sequence[PartitionImage], controller_epoch: int
-) -> list[Operation]:
-    """What makes the states of new partitions, which are numbered from `first` on."""
-    documents: dict[PartitionImage, bytes] = {}
-    operations: list[Operation] = []
-    for number, partition in enumerate(partitions, first):
-        data = documents.get(partition)
-        if data is None:
-            state = PartitionState(
-                partition.leader, partition.leader_epoch, partition.isr, controller_epoch
-            )
-            data = documents[partition] = encode_partition_state(state)
-        operations.append(Create(partition_path(topic, number), b""))
-        operations.append(Create(partition_state_path(topic, number), data))
-    return operations
+def with_partitions(
+    first: list[Operation],
+    topic: str,
+    partitions: Mapping[int, PartitionImage],
+    controller_epoch: int,
+) -> list[list[Operation]]:
+    """The operations with those that make new partitions, in as many transactions as it takes."""
+    encode = StateEncoder(controller_epoch).encode
+    transactions = [first]
+    for index, (number, partition) in enumerate(partitions.items()):
+        if index and index % PARTITIONS_PER_MULTI == 0:
+            transactions.append([])
+        transactions[-1] += (
+            Create(partition_path(topic, number), b""),
+            Create(partition_state_path(topic, number), encode(partition)),
+        )
+    return transactions

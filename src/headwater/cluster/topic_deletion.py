@@ -20,7 +20,9 @@ from headwater.cluster.node_locations import (
     topic_deletion_path,
     topic_path,
 )
-from headwater.cluster.store.metadata_store import Create, Delete, Operation
+from headwater.cluster.partition_states import PARTITIONS_PER_MULTI
+from headwater.cluster.store.errors import NoNodeError
+from headwater.cluster.store.metadata_store import Create, Delete, MetadataStore, Operation
 
 
 def find_doomed_topic(target: str | uuid.UUID, image: ClusterImage) -> TopicImage:
@@ -47,17 +49,36 @@ def mark_operations(topic: str) -> list[Operation]:
     return [Create(topic_deletion_path(topic), b"")]
 
 
-def removal_operations(topic: TopicImage) -> list[Operation]:
-    """The second step: what removes the topic and its mark, as one transaction."""
-    name = topic.name
-    operations: list[Operation] = []
-    for partition in range(len(topic.partitions)):
-        operations.append(Delete(partition_state_path(name, partition)))
-        operations.append(Delete(partition_path(name, partition)))
-    operations += (
-        Delete(partitions_path(name)),
-        Delete(topic_path(name)),
-        Delete(topic_config_path(name)),
-        Delete(topic_deletion_path(name)),
+async def removal_transactions(store: MetadataStore, topic: str) -> list[list[Operation]]:
+    """The second step: what removes of the topic what is there.
+
+    All but the last of the transactions may be done at once. The last one removes the topic itself
+    and its mark, so that what is interrupted is begun again.
+    """
+    ends = [
+        partitions_path(topic),
+        topic_path(topic),
+        topic_config_path(topic),
+        topic_deletion_path(topic),
+    ]
+    present = [path for path, node in zip(ends, await store.get_many(ends), strict=True) if node]
+    partitions = (
+        await _partitions_present(store, topic) if partitions_path(topic) in present else []
     )
-    return operations
+    transactions: list[list[Operation]] = [
+        [
+            Delete(path)
+            for number in partitions[start : start + PARTITIONS_PER_MULTI]
+            for path in (partition_state_path(topic, number), partition_path(topic, number))
+        ]
+        for start in range(0, len(partitions), PARTITIONS_PER_MULTI)
+    ]
+    last = transactions.pop() if len(transactions) == 1 else []
+    return [*transactions, [*last, *(Delete(path) for path in present)]]
+
+
+async def _partitions_present(store: MetadataStore, topic: str) -> list[int]:
+    try:
+        return [int(name) for name in await store.children(partitions_path(topic))]
+    except NoNodeError:
+        return []

@@ -7,6 +7,7 @@ taken away.
 from __future__ import annotations
 
 import random
+from collections.abc import Collection
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.cluster.image import ClusterImage, TopicImage
@@ -19,13 +20,16 @@ from headwater.cluster.store.metadata_store import Operation, Set
 from headwater.cluster.topic_creation import (
     PARTITIONS_PER_REQUEST_MAX,
     new_partitions,
-    partition_operations,
+    with_partitions,
 )
 from headwater.cluster.topic_deletion import find_topic
 
 
 def plan_growth(
-    request: NewPartitions, image: ClusterImage, generator: random.Random
+    request: NewPartitions,
+    image: ClusterImage,
+    active: Collection[int],
+    generator: random.Random,
 ) -> TopicImage:
     """The topic with the partitions added; raises KafkaError."""
     topic = find_topic(request.topic, image)
@@ -35,7 +39,7 @@ def plan_growth(
     replication_factor = topic.replication_factor
     if request.assignments is not None:
         replicas = check_added_partitions(
-            request.assignments, added, image.brokers, replication_factor
+            request.assignments, added, image, active, replication_factor
         )
     elif replication_factor > len(image.brokers):
         raise KafkaError(
@@ -47,7 +51,7 @@ def plan_growth(
         racks = {broker.broker_id: broker.rack for broker in image.brokers.values()}
         first_replicas = topic.partitions[0].replicas
         replicas = place_added_replicas(racks, first_replicas, added, replication_factor, generator)
-    partitions = topic.partitions + new_partitions(replicas, image.brokers)
+    partitions = topic.partitions + new_partitions(replicas, active)
     return TopicImage(topic.name, topic.topic_id, partitions)
 
 
@@ -63,14 +67,12 @@ def _check_increase(count: int, total_count: int) -> None:
     raise KafkaError(ErrorCode.INVALID_PARTITIONS, reason)
 
 
-def growth_operations(
+def growth_transactions(
     grown: TopicImage, count_before: int, controller_epoch: int
-) -> list[Operation]:
-    """What adds the partitions to the topic, as one transaction."""
+) -> list[list[Operation]]:
+    """What adds the partitions to the topic, as `creation_transactions`."""
     replicas = tuple(partition.replicas for partition in grown.partitions)
     document = TopicDocument(grown.topic_id, replicas)
-    added = grown.partitions[count_before:]
-    return [
-        Set(topic_path(grown.name), encode_topic(document)),
-        *partition_operations(grown.name, count_before, added, controller_epoch),
-    ]
+    added = dict(enumerate(grown.partitions[count_before:], count_before))
+    first: list[Operation] = [Set(topic_path(grown.name), encode_topic(document))]
+    return with_partitions(first, grown.name, added, controller_epoch)

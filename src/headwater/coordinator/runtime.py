@@ -4,7 +4,8 @@ An operation runs on a shard without interruption. Its records are appended to t
 replayed into the shard, and its answer goes out when they are safe. If the append fails nothing has
 changed. Loading a partition replays all of its records into a new shard, the same way; meanwhile
 clients hear COORDINATOR_LOAD_IN_PROGRESS. When another broker leads the partition, the shard is
-closed and forgotten: everything that matters is in the topic.
+closed and forgotten: everything that matters is in the topic. A shard belongs to one leader epoch:
+when that grows it is loaded anew, even if this broker leads again.
 """
 
 from __future__ import annotations
@@ -99,9 +100,12 @@ class CoordinatorRuntime(Generic[S]):
         self._follow(image)
 
     async def on_image(self, change: ImageChange) -> None:
-        """A subscriber of the controller, after partitions have followed the change."""
-        gone = any(topic.name == self.topic for topic in change.deleted_topics)
-        if gone or self.topic in change.changed_topics:
+        """A subscriber of the image, after partitions have followed the change."""
+        if (
+            self.topic in change.changed_topics
+            or self.topic in change.changed_partitions
+            or any(topic.name == self.topic for topic in change.deleted_topics)
+        ):
             self._follow(change.image)
         for led in list(self._led.values()):
             if led.state is _State.ACTIVE:
@@ -132,7 +136,14 @@ class CoordinatorRuntime(Generic[S]):
             self._without_log[number] = leader_epoch
             return
         self._without_log.pop(number, None)
-        log = ShardLog(partition, self._options, parts.parked, parts.clock, parts.run_in_thread)
+        log = ShardLog(
+            partition,
+            leader_epoch,
+            self._options,
+            parts.parked,
+            parts.clock,
+            parts.run_in_thread,
+        )
         timers = ShardTimers(parts.timer, parts.clock)
         shard = self._make_shard(number, leader_epoch, timers)
         led = _Led(number, shard, log, leader_epoch, timers)
@@ -188,6 +199,11 @@ class CoordinatorRuntime(Generic[S]):
                 ErrorCode.COORDINATOR_NOT_AVAILABLE, f"The topic {self.topic} does not exist yet."
             )
         return partition_for(key, self._partition_count)
+
+    def is_led(self, key: str, leader_epoch: int) -> bool:
+        """Whether this broker serves a key, or is about to, and still in that leader epoch."""
+        led = self._led.get(self.partition_of(key)) if self._partition_count else None
+        return led is not None and led.leader_epoch == leader_epoch
 
     def shards(self) -> Iterator[S]:
         """All that serve."""

@@ -2,6 +2,9 @@
 
 A write is safe when an acks=all produce would be acknowledged: all in-sync replicas have it, and it
 is on disk where the topic's promise asks for that.
+
+It belongs to one leader epoch. If this broker lost the partition meanwhile, or lost it and has it
+again, others may have written there: the shard does not know of that, and must not write any more.
 """
 
 from __future__ import annotations
@@ -42,7 +45,12 @@ _logger = logging.getLogger(__name__)
 #: How much is replayed before the event loop gets its turn.
 _TURN_BYTES: Final = 64 << 10
 
-_NO_COORDINATOR: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR)
+_NO_COORDINATOR: Final = (
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+)
 _NOT_AVAILABLE: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -66,12 +74,14 @@ class ShardLog:
     def __init__(
         self,
         partition: Partition,
+        leader_epoch: int,
         options: ShardLogOptions,
         parked: ParkedRequests,
         clock: Clock,
         run_in_thread: RunInThread,
     ) -> None:
         self.partition = partition
+        self._leader_epoch = leader_epoch
         self._options = options
         self._parked = parked
         self._clock = clock
@@ -106,6 +116,7 @@ class ShardLog:
         return self._append(marker, now_ms)
 
     def _append(self, batch: bytes, now_ms: int) -> int:
+        self.partition.check_leader(self._leader_epoch)
         return self.partition.append(
             bytearray(batch), acks=ACKS_ALL, now_ms=now_ms, origin=AppendOrigin.COORDINATOR
         ).base_offset
@@ -135,7 +146,11 @@ class ShardLog:
     # -- loading ---------------------------------------------------------------------------------
 
     async def replay_into(self, shard: Shard) -> int:
-        """Give a new shard all that stands in the partition; returns how many records."""
+        """Give a new shard all that stands in the partition; returns how many records.
+
+        All means to the log's end, which may be ahead of the high watermark of a new leader. What
+        lies between is not safe yet, so nobody is told of it before it is (`when_safe`).
+        """
         log = self.partition.log
         offset = log.log_start_offset
         count = 0

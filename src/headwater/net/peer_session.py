@@ -13,7 +13,7 @@ from typing import Generic, NamedTuple, TypeVar
 from headwater.base.errors import ErrorCode
 from headwater.net.peer_errors import UnsupportedVersionError
 from headwater.net.region import Part
-from headwater.wire.api_keys import ApiKey, VersionRange, response_class
+from headwater.wire.api_keys import INTER_BROKER_APIS, ApiKey, VersionRange, response_class
 from headwater.wire.codec import MalformedMessageError, decode
 from headwater.wire.frames import encode_request, read_response_header
 from headwater.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -74,6 +74,8 @@ class PeerSession(Generic[Waiter]):
         api_key = ApiKey(message.API_KEY)
         ours = message.VERSIONS
         theirs = self.versions.get(api_key)
+        if theirs is None and api_key in INTER_BROKER_APIS:
+            theirs = ours
         if theirs is None:
             raise UnsupportedVersionError(f"{self._peer} does not serve {api_key.name}.")
         if version is not None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.replication.fetch import FetchedPartition, FetchLimits, FetchTarget
+from headwater.replication.fetch import FetchedPartition, FetchLimits, FetchTarget, read_partition
 from headwater.replication.partition import Partition
 from headwater.replication.purgatory import DelayedOperation
 
@@ -58,11 +58,8 @@ class DelayedFetch(DelayedOperation[TopicPartition]):
         target, partition = awaited.target, awaited.partition
         try:
             partition.check_leader(target.current_leader_epoch)
-            read = partition.read(
-                target.fetch_offset,
-                target.max_bytes,
-                committed_only=self._limits.committed_only,
-                min_one_batch=True,
+            read = read_partition(
+                partition, target, target.max_bytes, self._limits, min_one_batch=True
             )
         except KafkaError:
             return True  # Reading it anew will tell.

@@ -19,12 +19,16 @@ from headwater.replication.purgatory import DelayedOperation
 class AwaitedAppend:
     """One partition's append that is not safe yet."""
 
-    __slots__ = ("durably", "end_offset", "error", "is_settled", "partition")
+    __slots__ = ("durably", "end_offset", "error", "is_settled", "partition", "replicated")
 
-    def __init__(self, partition: Partition, end_offset: int, *, durably: bool) -> None:
+    def __init__(
+        self, partition: Partition, end_offset: int, *, durably: bool, replicated: bool = True
+    ) -> None:
         self.partition = partition
         self.end_offset = end_offset
         self.durably = durably
+        #: Whether the in-sync replicas must have it too, as for acks=all.
+        self.replicated = replicated
         self.error: KafkaError | None = None
         self.is_settled = False
 
@@ -33,7 +37,7 @@ class AwaitedAppend:
         if not self.is_settled:
             try:
                 self.is_settled = self.partition.is_acknowledged(
-                    self.end_offset, durably=self.durably
+                    self.end_offset, durably=self.durably, replicated=self.replicated
                 )
             except KafkaError as error:
                 self.error = error

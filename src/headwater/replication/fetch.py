@@ -3,21 +3,37 @@
 A request names partitions with an offset and a limit each, and a limit for all. The order of the
 partitions is the order of service. The first batch that there is at all comes whole even if it is
 larger than every limit, because otherwise a reader could never get past it.
+
+A follower reads like a consumer, but to the very end of the leader's log; and what it asks for says
+how far it is. The leader takes note of that before it reads anything, so that the answer has the
+high watermark which the request itself has brought about.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from headwater.base.errors import ErrorCode, KafkaError
+from headwater.replication.leadership import Leadership, unknown_follower
 from headwater.replication.partition import Partition, PartitionRead
-from headwater.replication.partitions import Partitions
 from headwater.storage.leader_epochs import EpochEndOffset
 
 #: Replica ids from 0 on are brokers; consumers send -1.
 CONSUMER_REPLICA_ID = -1
+
+
+class PartitionLookup(Protocol):
+    """Where partitions are found: `Partitions`."""
+
+    def get(self, topic: str, partition: int) -> Partition:
+        """The partition, or a `KafkaError` that says why it cannot be had here."""
+        ...
+
+    def topic_name(self, topic_id: uuid.UUID) -> str:
+        """The name of a topic; UNKNOWN_TOPIC_ID if there is none."""
+        ...
 
 
 class FetchTarget:
@@ -27,6 +43,7 @@ class FetchTarget:
         "current_leader_epoch",
         "fetch_offset",
         "last_fetched_epoch",
+        "log_start_offset",
         "max_bytes",
         "partition",
         "topic",
@@ -42,6 +59,7 @@ class FetchTarget:
         max_bytes: int,
         current_leader_epoch: int = -1,
         last_fetched_epoch: int = -1,
+        log_start_offset: int = -1,
     ) -> None:
         #: Empty where the request names the topic by an id that nobody knows.
         self.topic = topic
@@ -51,6 +69,8 @@ class FetchTarget:
         self.max_bytes = max_bytes
         self.current_leader_epoch = current_leader_epoch
         self.last_fetched_epoch = last_fetched_epoch
+        #: Where a follower's own log starts.
+        self.log_start_offset = log_start_offset
 
 
 class FetchLimits(NamedTuple):
@@ -60,6 +80,13 @@ class FetchLimits(NamedTuple):
     min_bytes: int = 1
     max_wait_ms: int = 0
     committed_only: bool = False
+    #: The broker that fetches as a follower, and its epoch.
+    replica_id: int = CONSUMER_REPLICA_ID
+    replica_epoch: int = -1
+
+    @property
+    def is_follower(self) -> bool:
+        return self.replica_id >= 0
 
 
 class FetchedPartition(NamedTuple):
@@ -83,8 +110,35 @@ class Fetched(NamedTuple):
     is_urgent: bool
 
 
+def find_partition(partitions: PartitionLookup, target: FetchTarget) -> Partition:
+    """The partition that is meant; `KafkaError` if this broker does not have it."""
+    topic = target.topic or partitions.topic_name(target.topic_id)
+    return partitions.get(topic, target.partition)
+
+
+def note_follower(
+    partitions: PartitionLookup, targets: Iterable[FetchTarget], limits: FetchLimits
+) -> None:
+    """Take note of how far a follower is with each partition; reading tells it what is wrong."""
+    for target in targets:
+        try:
+            partition = find_partition(partitions, target)
+            partition.check_leader(target.current_leader_epoch)
+            leadership = _leadership(partition, target, limits)
+            if find_divergence(partition, target) is None:
+                partition.log.check_in_range(target.fetch_offset)
+                leadership.follower_fetched(
+                    limits.replica_id,
+                    limits.replica_epoch,
+                    target.fetch_offset,
+                    target.log_start_offset,
+                )
+        except KafkaError:
+            continue
+
+
 def read_partitions(
-    partitions: Partitions, targets: Iterable[FetchTarget], limits: FetchLimits
+    partitions: PartitionLookup, targets: Iterable[FetchTarget], limits: FetchLimits
 ) -> Fetched:
     """Read all targets, in order, until the budget is used up."""
     fetched: list[FetchedPartition] = []
@@ -94,21 +148,20 @@ def read_partitions(
     for target in targets:
         partition: Partition | None = None
         try:
-            partition = (
-                partitions.get(target.topic, target.partition)
-                if target.topic
-                else partitions.get(partitions.topic_name(target.topic_id), target.partition)
-            )
+            partition = find_partition(partitions, target)
             partition.check_leader(target.current_leader_epoch)
+            if limits.is_follower:
+                _leadership(partition, target, limits)
             diverging = find_divergence(partition, target)
             if diverging is not None:
                 fetched.append(FetchedPartition(target, partition, diverging=diverging))
                 is_urgent = True
                 continue
-            read = partition.read(
-                target.fetch_offset,
+            read = read_partition(
+                partition,
+                target,
                 min(target.max_bytes, budget_bytes),
-                committed_only=limits.committed_only,
+                limits,
                 min_one_batch=total_bytes == 0,
             )
         except KafkaError as error:
@@ -122,10 +175,42 @@ def read_partitions(
     return Fetched(fetched, total_bytes, is_urgent)
 
 
+def read_partition(
+    partition: Partition,
+    target: FetchTarget,
+    max_bytes: int,
+    limits: FetchLimits,
+    *,
+    min_one_batch: bool,
+) -> PartitionRead:
+    """What this reader may see of one partition, from the offset that it asks for."""
+    if limits.is_follower:
+        return partition.read_for_follower(
+            target.fetch_offset, max_bytes, min_one_batch=min_one_batch
+        )
+    return partition.read(
+        target.fetch_offset,
+        max_bytes,
+        committed_only=limits.committed_only,
+        min_one_batch=min_one_batch,
+    )
+
+
+def _leadership(partition: Partition, target: FetchTarget, limits: FetchLimits) -> Leadership:
+    """What the leader knows of its followers, if the one that asks is among them."""
+    leadership = partition.leadership
+    if leadership is None:
+        raise unknown_follower(
+            partition.topic_partition, limits.replica_id, target.current_leader_epoch
+        )
+    leadership.check_follower(limits.replica_id, limits.replica_epoch, target.current_leader_epoch)
+    return leadership
+
+
 def find_divergence(partition: Partition, target: FetchTarget) -> EpochEndOffset | None:
     """Where a reader's log and this one part ways, if it wrote what this leader never had."""
-    if target.last_fetched_epoch < 0:
-        return None
+    if target.last_fetched_epoch < 0 or target.fetch_offset < partition.log.log_start_offset:
+        return None  # In the latter case reading says that it is out of range.
     end = partition.end_offset_for(target.last_fetched_epoch)
     if end.epoch < 0:
         raise KafkaError(

@@ -41,6 +41,10 @@ class FsyncRounds:
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
+    def truncated(self) -> None:
+        """The log was cut back: nobody waits for what it has lost."""
+        self._wanted_offset = min(self._wanted_offset, self._log.log_end_offset)
+
     def replace_log(self, log: PartitionLog) -> None:
         """The log has moved to another directory, where it is durable to its end."""
         self._earlier_count = self.count

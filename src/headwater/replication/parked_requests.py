@@ -1,8 +1,11 @@
 """The broker's purgatories, and which event of a partition wakes whom.
 
-the high watermark moved    fetches that wait for bytes, produces that wait for replicas
+the leader's log has grown  fetches of followers
+the high watermark moved    fetches of consumers, produces that wait for replicas
 the log became durable      produces that wait for the disk
 the log start moved         DeleteRecords that wait for the replicas' low watermark
+others are in sync          produces, for there may be too few, and DeleteRecords
+another leader              all of them: whoever waits here has to go there
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ class ParkedRequests:
     def __init__(self, timer: LoopTimer) -> None:
         self.produce: Purgatory[TopicPartition] = Purgatory(timer)
         self.fetch: Purgatory[TopicPartition] = Purgatory(timer)
+        self.follower_fetch: Purgatory[TopicPartition] = Purgatory(timer)
         self.delete_records: Purgatory[TopicPartition] = Purgatory(timer)
 
     def by_name(self) -> dict[str, Purgatory[TopicPartition]]:
@@ -26,8 +30,12 @@ class ParkedRequests:
         return {
             "Produce": self.produce,
             "Fetch": self.fetch,
+            "FollowerFetch": self.follower_fetch,
             "DeleteRecords": self.delete_records,
         }
+
+    def on_append(self, partition: Partition) -> None:
+        self.follower_fetch.check(partition.topic_partition)
 
     def on_high_watermark(self, partition: Partition) -> None:
         key = partition.topic_partition
@@ -39,6 +47,19 @@ class ParkedRequests:
 
     def on_log_start(self, partition: Partition) -> None:
         self.delete_records.check(partition.topic_partition)
+
+    def on_in_sync(self, partition: Partition) -> None:
+        key = partition.topic_partition
+        self.produce.check(key)
+        self.delete_records.check(key)
+
+    def on_role(self, partition: Partition) -> None:
+        key = partition.topic_partition
+        for purgatory in self.by_name().values():
+            purgatory.check(key)
+
+    def on_removed(self, partition: Partition) -> None:
+        self.on_role(partition)
 
     def complete_all(self) -> None:
         """The broker stops: answer everyone with what there is."""

@@ -1,4 +1,4 @@
-"""What a broker's settings say about acknowledging appends to a partition."""
+"""What a broker's settings say about replicating a partition and acknowledging appends to it."""
 
 from __future__ import annotations
 
@@ -24,3 +24,5 @@ class PartitionRules(NamedTuple):
 
     min_insync_replicas: int
     acks_all_flush: AcksAllFlush
+    #: How long a follower may lag behind and still count as in sync.
+    replica_lag_time_max_ms: int = 30_000

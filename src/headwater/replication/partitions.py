@@ -1,12 +1,17 @@
 """All partitions that this broker has a replica of.
 
 The controller decides what exists and who leads; each change of the cluster image is applied here:
-logs are made and deleted, partitions learn their role. A log is made in a thread, because it waits
-for the disk, and the change counts as applied when all of its logs are there.
+partitions learn their role, logs are made and deleted. Roles come first, because clients wait for
+leaders. A log is made in a thread, because it waits for the disk, and the change counts as applied
+when all of its logs are there. A change may name every partition of the cluster, so whatever stays
+as it was must cost next to nothing.
 
 What a handler asks for and does not get is told apart: a partition that nobody has
 (UNKNOWN_TOPIC_OR_PARTITION), one that only others have (NOT_LEADER_OR_FOLLOWER), and one whose disk
 has failed (KAFKA_STORAGE_ERROR).
+
+A partition that this broker is to lead, and whose log it cannot open, is given back to the
+controller (`resignation`), who may know somebody with a better disk.
 
 A full disk is no failed one. Logs that it has no room for are made later: whoever asks for such a
 partition has it tried again, once in a while.
@@ -26,9 +31,11 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.cluster.image import ClusterImage, PartitionImage, TopicImage
 from headwater.cluster.image_change import ImageChange
-from headwater.replication.partition import Partition, PartitionEvents
+from headwater.replication.partition import Partition
+from headwater.replication.partition_events import PartitionEvents
+from headwater.replication.partition_parts import IsrProposals, PartitionParts
 from headwater.replication.partition_rules import PartitionRules
-from headwater.replication.write_failures import WriteFailures
+from headwater.replication.resignation import Resignation
 from headwater.storage.directories.log_creation import LogCreation, set_aside
 from headwater.storage.directories.log_directories import LogDirectories, NoLogDirectoryError
 from headwater.storage.errors import InconsistentTopicIdError, LogStorageError
@@ -59,7 +66,17 @@ class TrafficTotals:
     bytes_in: int = 0
     messages_in: int = 0
     bytes_out: int = 0
+    replication_bytes_in: int = 0
+    replication_bytes_out: int = 0
     fsync_rounds: int = 0
+
+    def add(self, partition: Partition) -> None:
+        self.bytes_in += partition.bytes_in
+        self.messages_in += partition.messages_in
+        self.bytes_out += partition.bytes_out
+        self.replication_bytes_in += partition.replication_bytes_in
+        self.replication_bytes_out += partition.replication_bytes_out
+        self.fsync_rounds += partition.fsync_rounds
 
 
 class Partitions:
@@ -70,6 +87,7 @@ class Partitions:
         node_id: int,
         rules_of: RulesOf,
         events: PartitionEvents,
+        isr_changes: IsrProposals,
         clock: Clock,
         run_in_thread: RunInThread,
     ) -> None:
@@ -79,6 +97,7 @@ class Partitions:
         self._events = events
         self._clock = clock
         self._run_in_thread = run_in_thread
+        self._parts = PartitionParts(node_id, events, clock, run_in_thread, isr_changes)
         self._by_topic: dict[str, dict[int, Partition]] = {}
         #: By the bytes of the id, as they come in a request.
         self._by_topic_id: dict[bytes, dict[int, Partition]] = {}
@@ -87,9 +106,10 @@ class Partitions:
         self._elsewhere: set[TopicPartition] = set()
         #: Those that there was no room for, with what is needed to make them.
         self._unmade: dict[TopicPartition, tuple[TopicImage, PartitionImage]] = {}
+        #: Those whose log cannot be opened, and that this broker is to lead nevertheless.
+        self._resignations: dict[TopicPartition, Resignation] = {}
         self._retry: asyncio.Task[None] | None = None
         self._retry_ms = 0.0
-        self._write_failures = WriteFailures()
         self.gone = TrafficTotals()
         directories.moves.on_moved = self._replace_log
 
@@ -147,6 +167,7 @@ class Partitions:
 
     async def load(self, image: ClusterImage) -> None:
         """Take up the partitions of a broker that starts; their logs have been opened."""
+        self._parts.brokers = image.brokers
         for topic in image.topics.values():
             await self._apply_topic(topic, is_new=False)
         known = {log.partition for log in self._directories} - {
@@ -157,14 +178,32 @@ class Partitions:
             _logger.warning("%s belongs to no topic that the cluster knows; it is kept", partition)
 
     async def apply(self, change: ImageChange) -> None:
-        """Make what the change brings, and delete what it takes away."""
+        """Give partitions their roles, make what the change brings, delete what it takes away."""
         await self.settle()
+        self._parts.brokers = change.image.brokers
         for topic in change.deleted_topics:
             await self._delete(topic)
-        for name in change.changed_topics:
+        for name in sorted(change.changed_partitions):
+            topic_image = change.image.topics.get(name)
+            if topic_image is not None:
+                numbers = sorted(change.changed_partitions[name])
+                await self._apply_topic(topic_image, is_new=True, numbers=numbers)
+        for name in sorted(change.changed_topics):
             topic_image = change.image.topics.get(name)
             if topic_image is not None:
                 await self._apply_topic(topic_image, is_new=True)
+        if change.changed_brokers:
+            for partition in self:
+                if partition.leadership is not None:
+                    partition.leadership.brokers_changed()
+
+    def check_isr(self) -> None:
+        """Once in a while: find followers of partitions led here that do not keep up."""
+        for partition in self:
+            if partition.leadership is not None:
+                partition.leadership.check_isr()
+        for resignation in self._resignations.values():
+            resignation.ask()
 
     async def settle(self) -> None:
         """Wait for logs that are being made after all."""
@@ -192,26 +231,39 @@ class Partitions:
             rules = self._rules_of(topic)
             for partition in self.of_topic(topic).values():
                 partition.rules = rules
+                if partition.leadership is not None:
+                    # The high watermark may have waited for more replicas than are needed now.
+                    partition.leadership.advance_high_watermark()
 
     def _replace_log(self, log: PartitionLog) -> None:
         partition = self.find(*log.partition)
         if partition is not None:
             partition.replace_log(log)
 
-    async def _apply_topic(self, topic: TopicImage, *, is_new: bool) -> None:
+    async def _apply_topic(
+        self, topic: TopicImage, *, is_new: bool, numbers: Iterable[int] | None = None
+    ) -> None:
         existing = self._by_topic.setdefault(topic.name, {})
         self._by_topic_id[topic.topic_id.bytes] = existing
         self._names[topic.topic_id] = topic.name
         missing: list[tuple[TopicPartition, PartitionImage]] = []
-        for number, image in enumerate(topic.partitions):
-            partition = TopicPartition(topic.name, number)
-            if number in existing:
-                existing[number].apply(image)
-            elif self._node_id in image.replicas:
-                self._elsewhere.discard(partition)
-                missing.append((partition, image))
+        gone: list[Partition] = []
+        for number in range(len(topic.partitions)) if numbers is None else numbers:
+            image = topic.partitions[number]
+            partition = existing.get(number)
+            if self._node_id in image.replicas:
+                if partition is not None:
+                    partition.apply(image)
+                else:
+                    key = TopicPartition(topic.name, number)
+                    self._elsewhere.discard(key)
+                    missing.append((key, image))
             else:
-                self._elsewhere.add(partition)
+                self._elsewhere.add(TopicPartition(topic.name, number))
+                if partition is not None:
+                    gone.append(existing.pop(number))
+        if gone:
+            await self._remove(gone)
         if missing:
             await self._add(topic, missing, is_new=is_new)
 
@@ -226,24 +278,22 @@ class Partitions:
         for first in range(0, len(missing), _CREATED_AT_ONCE):
             some = missing[first : first + _CREATED_AT_ONCE]
             logs = await self._open_logs(topic, [each for each, _ in some], is_new=is_new)
-            for partition, image in some:
-                log = logs.get(partition)
+            for key, image in some:
+                self._resignations.pop(key, None)
+                log = logs.get(key)
                 if log is not None:
-                    self._failed.pop(partition, None)
-                    self._unmade.pop(partition, None)
-                    self._by_topic[topic.name][partition.partition] = Partition(
-                        partition,
-                        topic.topic_id,
-                        log,
-                        image,
-                        node_id=self._node_id,
-                        rules=rules,
-                        events=self._events,
-                        write_failures=self._write_failures,
-                        run_in_thread=self._run_in_thread,
+                    self._failed.pop(key, None)
+                    self._unmade.pop(key, None)
+                    partition = Partition(
+                        key, topic.topic_id, log, image, rules=rules, parts=self._parts
                     )
-                elif isinstance(self._failed.get(partition), _NoRoomError):
-                    self._unmade[partition] = (topic, image)
+                    self._by_topic[topic.name][key.partition] = partition
+                    self._events.on_role(partition)
+                    continue
+                if isinstance(self._failed.get(key), _NoRoomError):
+                    self._unmade[key] = (topic, image)
+                if image.leader == self._node_id:
+                    self._resignations[key] = Resignation(key, topic.topic_id, image, self._parts)
 
     async def _open_logs(
         self, topic: TopicImage, partitions: list[TopicPartition], *, is_new: bool
@@ -302,27 +352,28 @@ class Partitions:
         self._by_topic_id.pop(topic.topic_id.bytes, None)
         self._names.pop(topic.topic_id, None)
         for number in range(len(topic.partitions)):
-            self._failed.pop(TopicPartition(topic.name, number), None)
-            self._unmade.pop(TopicPartition(topic.name, number), None)
-            self._elsewhere.discard(TopicPartition(topic.name, number))
-        for partition in partitions.values():
-            self.gone.bytes_in += partition.bytes_in
-            self.gone.messages_in += partition.messages_in
-            self.gone.bytes_out += partition.bytes_out
-            self.gone.fsync_rounds += partition.fsync_rounds
-            partition.is_leader = False
-        deletions = self._directories.begin_deletion(
-            [each.topic_partition for each in partitions.values()], self._clock.wall_ms()
-        )
+            key = TopicPartition(topic.name, number)
+            self._failed.pop(key, None)
+            self._unmade.pop(key, None)
+            self._resignations.pop(key, None)
+            self._elsewhere.discard(key)
+        await self._remove(list(partitions.values()))
 
+    async def _remove(self, partitions: list[Partition]) -> None:
+        """Delete the logs of partitions that are not found here any more."""
+        for partition in partitions:
+            self.gone.add(partition)
+            partition.remove()
+            # Whoever waits for it hears that it is gone, and whoever writes to its log stops.
+            self._events.on_removed(partition)
+        deletions = self._directories.begin_deletion(
+            [each.topic_partition for each in partitions], self._clock.wall_ms()
+        )
         for deletion in deletions:
             try:
                 await self._run_in_thread(deletion.run)
             except OSError as error:
                 _logger.error("%s", deletion.directory.fail(error))
-        # Whoever waits for these partitions hears that they are gone.
-        for partition in partitions.values():
-            self._events.on_high_watermark(partition)
 
 
 def _run_creations(creations: list[LogCreation], errors: dict[TopicPartition, OSError]) -> None:

@@ -1,4 +1,4 @@
-"""A simulated client's way to the broker: a channel that is opened again whenever it is lost.
+"""A simulated client's way to a broker: a channel that is opened again whenever it is lost.
 
 A request ends in an answer or in `Unanswered`: the client then does not know whether the broker
 did what it was asked, which is what clients must be able to live with.
@@ -28,6 +28,11 @@ PASSING: Final = frozenset(
         ErrorCode.REQUEST_TIMED_OUT,
         ErrorCode.NOT_ENOUGH_REPLICAS,
         ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.NOT_CONTROLLER,
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.NOT_COORDINATOR,
@@ -35,6 +40,10 @@ PASSING: Final = frozenset(
         ErrorCode.UNSTABLE_OFFSET_COMMIT,
     }
 )
+
+
+#: Of a link that is not to the leader of a partition.
+NO_LEADER_EPOCH: Final = -1
 
 
 class Unanswered(Exception):
@@ -49,6 +58,8 @@ class BrokerLink:
         self.random = random
         self.timeout_s = timeout_s
         self.address = address
+        #: Of the partition whose leader the link leads to, if any: what requests are to name.
+        self.leader_epoch = NO_LEADER_EPOCH
         #: Requests so far of which nobody here knows what became.
         self.unanswered_count = 0
         self._channel: PeerChannel | None = None
@@ -92,6 +103,7 @@ class BrokerLink:
                 answer = await self.ask(message, response_class, version=version)
                 if not PASSING.intersection(errors_of(answer)):
                     return answer
+                await self.look_again()
             except Unanswered:
                 self.unanswered_count += 1
             await self.pause()
@@ -120,6 +132,9 @@ class BrokerLink:
             if not isinstance(answer, response_class):
                 raise PropertyViolated(f"{response_class.__name__} was due, {answer!r} came")
         return answers
+
+    async def look_again(self) -> None:
+        """The broker said that it is not the right one, or not now: where else could one ask?"""
 
     async def pause(self) -> None:
         """Wait a little before the next attempt."""

@@ -22,9 +22,11 @@ def make_unreliable(
     """Let requests through `channels` take up to twice the delay, and get lost at times."""
     send = channels.send
 
-    async def send_with_trouble(broker_id: int, request: Message, timeout_s: float) -> Any:
+    async def send_with_trouble(
+        broker_id: int, request: Message, timeout_s: float, version: int | None = None
+    ) -> Any:
         await _travel(random, delay_ms_max, loss_probability)
-        answer = await send(broker_id, request, timeout_s)
+        answer = await send(broker_id, request, timeout_s, version)
         await _travel(random, delay_ms_max, loss_probability)
         return answer
 

@@ -159,7 +159,8 @@ class SimulatedNetwork:
         self.transports = [each for each in self.transports if not each.is_lost]
         self.transports += [client, server]
         self.trace.note("network", f"connection {number} from {local} to {(target, port)}")
-        server.start(listening.process.run(listening.factory))
+        # A host accepts connections also while the process is paused that listens.
+        listening.process.deliver(lambda: _accept(listening, server))
         await asyncio.sleep(self.delay_s())
         if client.is_lost:
             raise _os_error(errno.ECONNRESET, target, port)
@@ -244,13 +245,28 @@ class SimulatedNetwork:
         self.trace.note("network", f"cut from {source} to {target}")
         self._cut.add((source, target))
 
+    def mend(self, source: str, target: str) -> None:
+        """End one cut: what it held back comes after all."""
+        self.trace.note("network", f"mended from {source} to {target}")
+        self._cut.discard((source, target))
+        self._release_held()
+
     def heal(self) -> None:
-        """End all partitions: what they held back comes after all."""
+        """End all partitions."""
         self.trace.note("network", "healed")
         self._cut.clear()
+        self._release_held()
+
+    def _release_held(self) -> None:
+        # What is still cut off comes back here when it arrives.
         held, self._held = self._held, []
         for sender in held:
             self.soon(self.delay_s(), self._arrive, sender)
+
+
+def _accept(listening: _Listening, transport: SimulatedTransport) -> None:
+    if not transport.is_lost:
+        transport.start(listening.process.run(listening.factory))
 
 
 def _caller() -> SimulatedProcess:

@@ -4,6 +4,9 @@ Real processes are killed, and machines lose power, between any two instructions
 runs after that, no `finally` and no timer. In one event loop that holds many of them, the border is
 a context variable: what a process starts inherits it, tasks, callbacks and timers alike, and the
 loop drops what belongs to a process that is dead. See `virtual_loop`.
+
+A process can also be paused, as SIGSTOP does: nothing of it runs, while its host's network goes on
+and time passes. What came for it meanwhile is found when it is resumed.
 """
 
 from __future__ import annotations
@@ -30,10 +33,13 @@ class SimulatedProcess:
         self.name = name
         self.host = host
         self.is_alive = True
+        self.is_paused = False
         self._context = contextvars.copy_context()
         self._context.run(_current.set, self)
         self._tasks: list[asyncio.Task[Any]] = []
         self._on_kill: list[Callable[[], None]] = []
+        #: What came from outside while it was paused.
+        self._deliveries: list[Callable[[], None]] = []
 
     def __repr__(self) -> str:
         return f"<process {self.name} on {self.host}{'' if self.is_alive else ', dead'}>"
@@ -48,6 +54,19 @@ class SimulatedProcess:
         check(self.is_alive, "%s is dead", self.name)
         return self.context.run(function, *arguments)
 
+    def deliver(self, callback: Callable[[], None]) -> None:
+        """Have something from outside call into this process: now, when it runs again, or never."""
+        if self.is_paused:
+            self._deliveries.append(callback)
+        elif self.is_alive:
+            callback()
+
+    def resume_deliveries(self) -> None:
+        """It runs again: what came meanwhile comes now, in its order."""
+        deliveries, self._deliveries = self._deliveries, []
+        for callback in deliveries:
+            self.deliver(callback)
+
     def add_kill_callback(self, callback: Callable[[], None]) -> None:
         """Let something outside, such as its network connections, know of its end."""
         self._on_kill.append(callback)
@@ -56,7 +75,8 @@ class SimulatedProcess:
         """End it here and now; what is on the stack goes on to its next await, and no further."""
         if not self.is_alive:
             return
-        self.is_alive = False
+        self.is_alive = self.is_paused = False
+        self._deliveries.clear()
         callbacks, self._on_kill = self._on_kill, []
         for callback in callbacks:
             callback()

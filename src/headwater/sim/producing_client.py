@@ -36,6 +36,9 @@ _TRY_AGAIN = frozenset(
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.LEADER_NOT_AVAILABLE,
     }
 )
 
@@ -148,7 +151,9 @@ class ProducingClient:
                 if self._acks == ACKS_ALL:
                     self._history.acknowledge(self._partition, result.base_offset, batch.values)
                 self._under_way.remove(batch)
-            elif result.error_code not in _TRY_AGAIN and not self._follows_a_failure(batch):
+            elif result.error_code in _TRY_AGAIN:
+                await self._link.look_again()
+            elif not self._follows_a_failure(batch):
                 raise PropertyViolated(
                     f"a batch can be written: {self._link.name} got "
                     f"{ErrorCode.from_wire(result.error_code).name} for {batch.values[0]!r} in "

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
-from headwater.sim.broker_link import BrokerLink, Unanswered
-from headwater.sim.history import HighWatermarks, History, PropertyViolated, Stored
+from headwater.sim.broker_link import NO_LEADER_EPOCH, BrokerLink, Unanswered
+from headwater.sim.checkers.high_watermark import HighWatermarks
+from headwater.sim.history import History, PropertyViolated, Stored
 from headwater.wire.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -29,6 +30,10 @@ _TRY_AGAIN = frozenset(
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.LEADER_NOT_AVAILABLE,
     }
 )
 
@@ -49,7 +54,9 @@ class ReadingClient:
         self.read: dict[TopicPartition, list[Stored]] = {each: [] for each in partitions}
         self.ends: dict[TopicPartition, int] = {}
         # Version 13 names topics by id, those before it by name.
-        self._version = self._random.choice((17, 13, 12, 7, 4))
+        self._version = self._random.choice(
+            (17, 13, 12, 7, 4) if link.leader_epoch == NO_LEADER_EPOCH else (17, 13, 12)
+        )
 
     def power_lost(self) -> None:
         """Forget what a power loss may have taken back."""
@@ -101,6 +108,7 @@ class ReadingClient:
                 FetchPartition(
                     partition=partition,
                     fetch_offset=len(self.read[TopicPartition(topic, partition)]),
+                    current_leader_epoch=self._link.leader_epoch,
                     partition_max_bytes=self._random.choice((1, 500, 1 << 20)),
                 )
             )
@@ -113,6 +121,7 @@ class ReadingClient:
 
     async def _take(self, partition: TopicPartition, data: PartitionData) -> None:
         if data.error_code in _TRY_AGAIN:
+            await self._link.look_again()
             await self._link.pause()
             return
         records = self.read[partition]
@@ -122,7 +131,9 @@ class ReadingClient:
                 f"what was read stays: {self._link.name} got {error.name} in {partition} behind "
                 f"offset {len(records)}"
             )
-        self._high_watermarks.observe(partition, data.high_watermark)
+        if self._link.leader_epoch == NO_LEADER_EPOCH:
+            # In a cluster a new leader may be behind the old one for a moment.
+            self._high_watermarks.observe(partition, data.high_watermark)
         self.ends[partition] = data.high_watermark
         if not isinstance(data.records, bytes | bytearray | memoryview):
             return

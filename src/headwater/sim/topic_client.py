@@ -7,6 +7,7 @@ import uuid
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
 from headwater.sim.broker_link import BrokerLink, Unanswered
+from headwater.sim.checkers.topic_life import check_topics
 from headwater.sim.history import History, PropertyViolated
 from headwater.wire.messages.create_topics import (
     CreatableTopic,
@@ -20,19 +21,32 @@ from headwater.wire.messages.delete_topics import (
 )
 from headwater.wire.messages.metadata import MetadataRequest, MetadataResponse
 
-_TRY_AGAIN = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.KAFKA_STORAGE_ERROR})
+_TRY_AGAIN = frozenset(
+    {
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.NOT_CONTROLLER,
+        # In a cluster, fewer brokers may be there than a topic needs.
+        ErrorCode.INVALID_REPLICATION_FACTOR,
+    }
+)
 
 
 class TopicClient:
-    def __init__(self, link: BrokerLink, history: History) -> None:
+    def __init__(self, link: BrokerLink, history: History, *, replication_factor: int = 1) -> None:
         self._link = link
+        self._replication_factor = replication_factor
         self._history = history
 
     async def create(self, name: str, partition_count: int) -> list[TopicPartition]:
         """Create a topic, however often it has to be asked for."""
         request = CreateTopicsRequest(
             topics=[
-                CreatableTopic(name=name, num_partitions=partition_count, replication_factor=1)
+                CreatableTopic(
+                    name=name,
+                    num_partitions=partition_count,
+                    replication_factor=self._replication_factor,
+                )
             ],
             timeout_ms=5_000,
         )
@@ -55,6 +69,7 @@ class TopicClient:
                 raise PropertyViolated(
                     f"a topic can be created: {name} got {error.name}, {result.error_message}"
                 )
+            await self._link.look_again()
             await self._link.pause()
         return [TopicPartition(name, number) for number in range(partition_count)]
 
@@ -82,6 +97,7 @@ class TopicClient:
                 error = ErrorCode.from_wire(code)
                 raise PropertyViolated(f"a topic can be deleted: {name} got {error.name}")
             is_first = False
+            await self._link.look_again()
             await self._link.pause()
 
     async def topics(self) -> dict[str, uuid.UUID]:
@@ -102,5 +118,5 @@ class TopicClient:
             answer = await self.topics()
             still = self._history.topics
             topics = {name: each for name, each in known.items() if still.get(name) == each}
-            History(topics=topics, deleted=gone).check_topics(answer)
+            check_topics(History(topics=topics, deleted=gone), answer)
             await self._link.pause()

@@ -7,7 +7,7 @@ that one that does not read holds up the one that writes, as with TCP.
 Ends of a connection: `close` sends what is buffered, then an end of stream; `abort`, data for an
 end that is closed, and a close that leaves received bytes unread, send a reset. A process that dies
 says nothing: its host answers for it later. Protocols are called in the process that they belong
-to, and not at all when it is dead.
+to, not at all when it is dead, and later when it is paused: until then its host holds the bytes.
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ class SimulatedTransport(asyncio.Transport):
         self._writing_paused = False
         self._received = bytearray()
         self._end_received = False
+        self._is_started = False
         self._reading_paused = False
         self._read_is_due = False
         self._end_written = False
@@ -81,6 +82,7 @@ class SimulatedTransport(asyncio.Transport):
     def start(self, protocol: asyncio.BaseProtocol) -> None:
         """The connection is there: tell its protocol."""
         self._protocol = protocol
+        self._is_started = True
         self._soon(lambda: protocol.connection_made(self))
         self._schedule_read()
 
@@ -96,7 +98,7 @@ class SimulatedTransport(asyncio.Transport):
         return self._closing or self.is_lost
 
     def is_reading(self) -> bool:
-        return not self.is_closing() and not self._reading_paused
+        return self._is_started and not self.is_closing() and not self._reading_paused
 
     def pause_reading(self) -> None:
         self._reading_paused = True
@@ -263,8 +265,9 @@ class SimulatedTransport(asyncio.Transport):
 
     def _call(self, function: Callable[[], None]) -> None:
         """As the process that the protocol belongs to; one that fails loses its connection."""
-        if not self.process.is_alive:
-            return
+        self.process.deliver(lambda: self._call_now(function))
+
+    def _call_now(self, function: Callable[[], None]) -> None:
         try:
             self.process.run(function)
         except SimulatedCrash:

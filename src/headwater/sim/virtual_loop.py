@@ -10,7 +10,8 @@ processes. Work for an executor runs at once, in place. If nothing is ready and 
 while somebody waits, nothing can ever happen: that is a `SimulationDeadlock`. If callbacks keep
 each other busy and time does not move, it is a `SimulationLivelock`.
 
-Work belongs to a process, see `process`; what a dead one left in the queues is dropped. Failures
+Work belongs to a process, see `process`; what a dead one left in the queues is dropped, and what a
+paused one has there is set aside until it is resumed. Failures
 that nobody is told of, in callbacks or in tasks without an owner, are kept in `unhandled`, for the
 simulation to fail by.
 """
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import heapq
 import threading
 from asyncio.base_events import BaseEventLoop
 from collections import deque
@@ -26,6 +28,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, TypeVarTuple
 
+from headwater.base.checks import check
 from headwater.sim.disk_faults import SimulatedCrash
 from headwater.sim.process import SimulatedProcess, process_in
 
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from headwater.sim.network import SimulatedNetwork, SimulatedServer
 
 T = TypeVar("T")
+HandleT = TypeVar("HandleT", bound=asyncio.Handle)
 Arguments = TypeVarTuple("Arguments")
 
 #: Rounds of the loop at one moment of virtual time: a broker's busiest moment takes some hundreds.
@@ -81,6 +85,10 @@ class VirtualLoop(BaseEventLoop):
         self._thread = threading.get_ident()
         self._selector = _NoSelector(self)
         self._processes: list[SimulatedProcess] = []
+        #: What belongs to paused processes, and which of them there are.
+        self._paused: list[SimulatedProcess] = []
+        self._held_ready: list[asyncio.Handle] = []
+        self._held_timers: list[asyncio.TimerHandle] = []
         #: Where connections are made; none can be made without it.
         self.network: SimulatedNetwork | None = None
         self.unhandled: list[dict[str, Any]] = []
@@ -147,6 +155,46 @@ class VirtualLoop(BaseEventLoop):
         for handle in (*self._ready, *self._scheduled):
             if not handle.cancelled() and _is_dead(_process_of(handle)):
                 handle.cancel()
+
+    def pause_process(self, process: SimulatedProcess) -> None:
+        """Let a process stand still from the next round on, as SIGSTOP does."""
+        check(process.is_alive and not process.is_paused, "%s does not run", process.name)
+        process.is_paused = True
+        self._paused.append(process)
+
+    def resume_process(self, process: SimulatedProcess) -> None:
+        """Let it go on: what became due meanwhile happens at once."""
+        if not process.is_paused:
+            return  # It was killed while it was paused.
+        process.is_paused = False
+        self._paused.remove(process)
+        for timer in self._take_held(self._held_timers, process):
+            heapq.heappush(self._scheduled, timer)
+        self._ready.extend(self._take_held(self._held_ready, process))
+        process.resume_deliveries()
+
+    def _take_held(self, held: list[HandleT], process: SimulatedProcess) -> list[HandleT]:
+        taken = [handle for handle in held if _process_of(handle) is process]
+        held[:] = [handle for handle in held if _process_of(handle) is not process]
+        return taken
+
+    def _run_once(self) -> None:
+        if self._paused:
+            self._hold_back()
+        super()._run_once()  # type: ignore[misc]  # The stub does not mention it.
+
+    def _hold_back(self) -> None:
+        """Set aside what paused processes have in the queues."""
+        self._paused = [process for process in self._paused if process.is_paused]
+        ready = list(self._ready)
+        self._ready.clear()
+        for handle in ready:
+            (self._held_ready if _is_paused(handle) else self._ready).append(handle)
+        timers = [handle for handle in self._scheduled if _is_paused(handle)]
+        if timers:
+            self._held_timers += timers
+            self._scheduled[:] = [each for each in self._scheduled if not _is_paused(each)]
+            heapq.heapify(self._scheduled)
 
     # -- the outside world -----------------------------------------------------------------------
 
@@ -247,6 +295,11 @@ def _process_of(handle: asyncio.Handle) -> SimulatedProcess | None:
     # The base class has no public way to it.
     context: contextvars.Context = handle._context  # type: ignore[attr-defined]
     return process_in(context)
+
+
+def _is_paused(handle: asyncio.Handle) -> bool:
+    process = _process_of(handle)
+    return process is not None and process.is_paused
 
 
 def _is_dead(process: SimulatedProcess | None) -> bool:

@@ -25,6 +25,7 @@ from headwater.base.ids import TopicPartition
 from headwater.storage.errors import LogStorageError, OffsetOutOfRangeError, OutOfOrderSequenceError
 from headwater.storage.files import FileSystem
 from headwater.storage.flush import Durability, FlushPlan
+from headwater.storage.follower_append import append_batches
 from headwater.storage.forgotten_batches import recall_batches
 from headwater.storage.handles import HandleCache
 from headwater.storage.leader_append import PreparedBatches, assign_offsets, prepare_batches
@@ -54,8 +55,6 @@ from headwater.wire.records import (
     BatchHeader,
     Buffer,
     TimestampType,
-    iter_batch_headers,
-    validate_batch,
 )
 
 
@@ -130,7 +129,7 @@ class PartitionLog:
         if isinstance(data, bytes) or (isinstance(data, memoryview) and data.readonly):
             data = bytearray(data)
         headers = assign_offsets(data, headers, self.log_end_offset, leader_epoch, config, now_ms)
-        duplicate = self._write(data, headers, origin, now_ms)
+        duplicate = self.write(data, headers, origin, now_ms)
         append_time_ms = NO_TIMESTAMP
         if config.message_timestamp_type is TimestampType.LOG_APPEND_TIME:
             append_time_ms = now_ms
@@ -140,35 +139,21 @@ class PartitionLog:
             )
         return AppendResult(headers[0].base_offset, self.log_end_offset - 1, append_time_ms)
 
-    def append_as_follower(self, data: Buffer, *, now_ms: int) -> None:
-        """Write a leader's batches with the offsets and epochs that they carry."""
-        self._check_usable()
-        headers = []
-        next_offset = self.log_end_offset
-        for position, header in iter_batch_headers(data):
-            validate_batch(data, position, header)
-            if header.base_offset < next_offset:
-                raise OffsetOutOfRangeError(
-                    f"{self.partition} ends at offset {next_offset} "
-                    f"and cannot take a batch at {header.base_offset}."
-                )
-            next_offset = header.next_offset
-            headers.append(header)
-        if not headers:
-            return
-        if headers[-1].last_offset - headers[0].base_offset <= RELATIVE_OFFSET_MAX:
-            self._write(data, headers, AppendOrigin.REPLICATION, now_ms)
-            return
-        view, position = memoryview(data), 0  # No segment holds them all.
-        for header in headers:
-            batch = view[position : position + header.size_bytes]
-            self._write(batch, [header], AppendOrigin.REPLICATION, now_ms)
-            position += header.size_bytes
+    def append_as_follower(
+        self, data: Buffer, *, now_ms: int, leader_epoch: int | None = None
+    ) -> int:
+        """Write a leader's batches with the offsets and epochs that they carry.
 
-    def _write(
+        Returns how many bytes were written: a batch that is cut short is left out, and so is all
+        that a later leader than that of `leader_epoch` wrote. See `follower_append`.
+        """
+        self._check_usable()
+        return append_batches(self, data, leader_epoch, now_ms)
+
+    def write(
         self, data: Buffer, headers: Sequence[BatchHeader], origin: AppendOrigin, now_ms: int
     ) -> BatchMetadata | None:
-        """The common half of both appends; returns the earlier batch that this one repeats."""
+        """The common half of all appends; returns the earlier batch that this one repeats."""
         unwritten = self.unwritten.first_sequences  # Nearly always empty.
         if unwritten and origin is AppendOrigin.CLIENT:
             self.unwritten.check(headers, self.partition)

@@ -19,7 +19,7 @@ same three steps. Only `take_snapshot`, `truncate_and_reload` and `truncate_full
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from headwater.base.checks import check
@@ -27,6 +27,7 @@ from headwater.base.ids import TopicPartition
 from headwater.storage.files import FileSystem
 from headwater.storage.open_transactions import CompletedTransaction, OpenTransactions
 from headwater.storage.producer_entry import (
+    BATCHES_RETAINED_MAX,
     SEQUENCE_MAX,
     AppendedBatch,
     AppendOrigin,
@@ -180,6 +181,36 @@ class ProducerStates:
                 entry = entry.with_data(header)
             else:
                 entry = self._after_marker(pending, entry, header, marker, origin)
+            pending.entries[producer_id] = entry
+        return pending
+
+    def prepare_data(self, headers: Sequence[BatchHeader]) -> PendingAppend | None:
+        """What a leader's batches change, none of which has to do with a transaction.
+
+        None leaves open what they change, where their producers need a closer look: it is for
+        `prepare` to find out. Of many batches of one producer only the last few are remembered.
+        """
+        by_producer: dict[int, list[BatchHeader]] = {}
+        for header in headers:
+            producer_id = header.producer_id
+            if producer_id >= 0:
+                own = by_producer.get(producer_id)
+                if own is None:
+                    own = by_producer[producer_id] = []
+                own.append(header)
+        pending = PendingAppend(self.end_offset)
+        pending.end_offset = headers[-1].next_offset
+        for producer_id, own in by_producer.items():
+            entry = self._entries.get(producer_id) or ProducerEntry(producer_id)
+            epoch = entry.producer_epoch
+            for header in own:
+                if header.producer_epoch < epoch:
+                    return None
+                epoch = header.producer_epoch
+            if entry.transaction_first_offset is not None:
+                return None
+            for header in own[-BATCHES_RETAINED_MAX:]:
+                entry = entry.with_data(header)
             pending.entries[producer_id] = entry
         return pending
 

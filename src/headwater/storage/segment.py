@@ -125,8 +125,10 @@ class LogSegment:
         if size >= _LARGE_APPEND_BYTES and position + size > self._reserved_bytes:
             self._reserve(position + size)
         self.log.write_at(position, data)
-        for header in batches:
-            self.note(header)
+        if len(batches) == 1:
+            self.note(batches[0])
+        else:
+            self._note_all(batches)
 
     def _reserve(self, end: int) -> None:
         """Let the disk find room for large appends in advance: they then cost a third less.
@@ -158,6 +160,29 @@ class LogSegment:
         size = header.size_bytes
         self._bytes_since_index_entry += size
         self.size_bytes += size
+        self.next_offset = last_offset + 1
+
+    def _note_all(self, headers: Sequence[BatchHeader]) -> None:
+        """The same for many, as a follower gets them; if it fails the segment must be `cut`."""
+        if self._first_batch_timestamp is None:
+            self._first_batch_timestamp = headers[0].max_timestamp
+        latest_ms, latest_offset = self._latest
+        interval_bytes = self._index_interval_bytes
+        position, unindexed_bytes = self.size_bytes, self._bytes_since_index_entry
+        last_offset = self.next_offset - 1
+        for base_offset, length, _, _, _, _, delta, _, max_ms, _, _, _, count in headers:
+            last_offset = base_offset + delta
+            if max_ms > latest_ms and count > 0:
+                latest_ms, latest_offset = max_ms, last_offset
+            if unindexed_bytes > interval_bytes:
+                self.offset_index.append(last_offset, position)
+                self.time_index.append_if_later(latest_ms, latest_offset)
+                unindexed_bytes = 0
+            position += length + LOG_OVERHEAD
+            unindexed_bytes += length + LOG_OVERHEAD
+        self._latest = TimestampOffset(latest_ms, latest_offset)
+        self._bytes_since_index_entry = unindexed_bytes
+        self.size_bytes = position
         self.next_offset = last_offset + 1
 
     def add_aborted(self, transaction: CompletedTransaction, last_stable_offset: int) -> None:

@@ -16,6 +16,8 @@ from headwater.wire.schema import NEVER_FLEXIBLE, Message, VersionRange
 
 __all__ = (
     "FLEXIBLE_SINCE",
+    "INTER_BROKER_APIS",
+    "PRIVATE_APIS",
     "SCHEMA_VERSIONS",
     "ApiKey",
     "VersionRange",
@@ -108,7 +110,20 @@ class ApiKey(IntEnum):
     ASSIGN_REPLICAS_TO_DIRS = 73, 0, 0, 0
     LIST_CONFIG_RESOURCES = 74, 0, 1, 0
     DESCRIBE_TOPIC_PARTITIONS = 75, 0, 0, 0
+    # Ours: see `PRIVATE_APIS`.
+    UPDATE_IMAGE = 10_000, 0, 0, 0
+    SET_CONFIGS = 10_001, 0, 0, 0
 
+
+#: What Kafka does not have; the classes are in `wire/cluster_messages`.
+PRIVATE_APIS: Final = frozenset({ApiKey.UPDATE_IMAGE, ApiKey.SET_CONFIGS})
+#: What brokers of one cluster ask each other. Clients are not told of these, so brokers, which run
+#: the same release but for the time of an upgrade, do not negotiate versions of them.
+INTER_BROKER_APIS: Final = PRIVATE_APIS | {
+    ApiKey.ALLOCATE_PRODUCER_IDS,
+    ApiKey.ALTER_PARTITION,
+    ApiKey.BROKER_HEARTBEAT,
+}
 
 SCHEMA_VERSIONS: Final[Mapping[ApiKey, VersionRange]] = MappingProxyType(
     {key: key.schema_versions for key in ApiKey}
@@ -132,7 +147,8 @@ def response_class(api_key: int) -> type[Message]:
 
 def _message_class(api_key: ApiKey, suffix: str) -> type[Message]:
     module_name = api_key.name.lower()
-    module = import_module(f"headwater.wire.messages.{module_name}")
+    package = "cluster_messages" if api_key in PRIVATE_APIS else "messages"
+    module = import_module(f"headwater.wire.{package}.{module_name}")
     class_name = "".join(word.capitalize() for word in module_name.split("_")) + suffix
     message_class: type[Message] = getattr(module, class_name)
     return message_class

@@ -43,6 +43,11 @@ class RequestHeader(NamedTuple):
     body_position: int
 
 
+def api_key_of(frame: Buffer) -> int | None:
+    """The API of a request, without reading the rest of it; None if the frame is too short."""
+    return int.from_bytes(frame[:2], "big", signed=True) if len(frame) >= 2 else None
+
+
 def read_request_header(frame: Buffer) -> RequestHeader:
     """The header of a frame, which comes without its length.
 

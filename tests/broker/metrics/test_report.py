@@ -78,7 +78,7 @@ def test_requests_errors_and_connections(tmp_path: Path) -> None:
         metrics.record_request(ApiKey.LIST_OFFSETS, 0.002)
         metrics.record_error(ApiKey.PRODUCE, ErrorCode.NOT_ENOUGH_REPLICAS)
         metrics.record_error(ApiKey.PRODUCE, 12345)
-        metrics.isr_shrinks = 4
+        broker.context.replication.isr_changes.isr_shrinks = 4
         report = report_of(broker)
         report._limits.counters.refused = 9
         figures = read(report.pieces())

@@ -56,6 +56,7 @@ _HERE = "tests/broker/settings"
 _LOGS = f"{_HERE}/test_log_effects.py"
 _OTHERS = f"{_HERE}/test_effects.py"
 _HANDLERS = "tests/broker/handlers"
+_REBALANCING = "tests/broker/test_leader_rebalancing.py"
 
 #: A file and the function in it that changes the setting and sees what follows.
 EFFECT_TESTS = {
@@ -63,6 +64,7 @@ EFFECT_TESTS = {
         f"{_HANDLERS}/test_metadata.py",
         "test_a_missing_topic_is_not_created_against_the_will_of_either_side",
     ),
+    "auto.leader.rebalance.enable": (_REBALANCING, "test_it_can_be_turned_off"),
     "background.threads": (_OTHERS, "test_threads"),
     "broker.id.generation.enable": (
         f"{_HERE}/test_static_settings.py",
@@ -75,6 +77,14 @@ EFFECT_TESTS = {
         "test_a_policy_may_refuse_topics",
     ),
     "delete.topic.enable": (_OTHERS, "test_delete_topic_enable"),
+    "leader.imbalance.check.interval.seconds": (
+        _REBALANCING,
+        "test_how_often_and_from_which_share_on_can_be_set",
+    ),
+    "leader.imbalance.per.broker.percentage": (
+        _REBALANCING,
+        "test_how_often_and_from_which_share_on_can_be_set",
+    ),
     "log.cleaner.enable": (_LOGS, "test_compaction_can_be_turned_off"),
     "log.cleaner.min.cleanable.ratio": (_LOGS, "test_a_log_that_is_clean_enough_is_left_alone"),
     "log.cleaner.threads": (

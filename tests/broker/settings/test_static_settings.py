@@ -4,6 +4,7 @@ import pytest
 
 from headwater.base.settings import SettingError
 from headwater.broker.settings.broker_settings import BrokerSettings
+from headwater.broker.settings.cluster_settings import connection_timeout_ms
 from headwater.broker.settings.static_settings import (
     client_endpoints,
     parse_assignments,
@@ -89,6 +90,17 @@ def test_an_assignment_without_name_or_value_is_refused(assignment: str) -> None
             "contradict each other",
         ),
         ({"compression.gzip.level": "0"}, "compression.gzip.level"),
+        ({"zookeeper.connect": "zoo:port"}, "'zoo:port' is not HOST:PORT"),
+        ({"zookeeper.connect": "zoo1:2181,,zoo2:2181"}, "'' is not HOST:PORT"),
+        ({"zookeeper.connect": "zoo:70000"}, "no port 70000"),
+        (
+            {"zookeeper.connect": "zoo1:2181/a,zoo2:2181/a"},
+            "one stands behind the last server only",
+        ),
+        ({"zookeeper.connect": "zoo:2181/a//b"}, "'/a//b' is not a path"),
+        ({"zookeeper.digest.user": "headwater"}, "belong together"),
+        ({"zookeeper.digest.password": "secret"}, "belong together"),
+        ({"zookeeper.set.acl": "true"}, "set zookeeper.digest.user"),
     ],
 )
 def test_what_is_wrong_is_told_in_a_sentence(texts: dict[str, str], message: str) -> None:
@@ -121,3 +133,16 @@ def test_a_named_listener_gets_its_protocol_from_the_map() -> None:
         Endpoint("INSIDE", "10.0.0.1", 9092),
         Endpoint("OUTSIDE", "::1", 9093),
     ]
+
+
+@pytest.mark.parametrize(
+    "text", ["zoo", "zoo:2181", "[::1]:2181", "zoo1:2181, zoo2:2182/clusters/one", "zoo:2181/"]
+)
+def test_an_address_of_zookeeper_is_taken_with_and_without_a_path(text: str) -> None:
+    assert static_of({"zookeeper.connect": text}).optional_text("zookeeper.connect") == text
+
+
+def test_a_start_waits_for_zookeeper_as_long_as_a_session_unless_told_otherwise() -> None:
+    assert connection_timeout_ms(static_of({})) == 18_000
+    assert connection_timeout_ms(static_of({"zookeeper.session.timeout.ms": "6000"})) == 6_000
+    assert connection_timeout_ms(static_of({"zookeeper.connection.timeout.ms": "5"})) == 5

@@ -12,6 +12,8 @@ OURS = {
     "max.requests.in.flight.per.connection",
     "metrics.listen",
     "metrics.partitions.max",
+    "zookeeper.digest.password",
+    "zookeeper.digest.user",
 }
 # Kafka has them, but does not print them: they are internal, or exist at run time only.
 HIDDEN_IN_KAFKA = {
@@ -24,9 +26,16 @@ HIDDEN_IN_KAFKA = {
 # Kafka before 4.0 had them, and the notes name them.
 FORMERLY_IN_KAFKA = {
     "broker.id.generation.enable",
+    "controlled.shutdown.max.retries",
+    "controlled.shutdown.retry.backoff.ms",
     "leader.imbalance.per.broker.percentage",
     "log.message.format.version",
     "reserved.broker.max.id",
+    "zookeeper.connect",
+    "zookeeper.connection.timeout.ms",
+    "zookeeper.max.in.flight.requests",
+    "zookeeper.session.timeout.ms",
+    "zookeeper.set.acl",
 }
 # A listener cannot be added while a broker runs.
 NOT_DYNAMIC_HERE = {"listener.security.protocol.map", "listeners"}

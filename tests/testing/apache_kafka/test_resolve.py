@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from headwater.java.installation import cache_root, find_java
 from headwater.testing.apache_kafka import (
     KAFKA_VERSION,
     TOOLS,
@@ -15,7 +16,7 @@ from headwater.testing.apache_kafka import (
     find_installation,
     resolve,
 )
-from headwater.testing.apache_kafka.resolve import cache_root, find_java
+from headwater.testing.apache_kafka.resolve import RELEASE
 from tests.support.kafka import require_apache_kafka
 
 JAVA_17 = """echo 'openjdk version "17.0.15" 2025-04-15' >&2"""
@@ -85,15 +86,15 @@ def test_an_old_java_is_refused(program: Program, version: str) -> None:
     program("java", f"""echo 'java version "{version}"' >&2""")
     major = "8" if version.startswith("1.") else "11"
     with pytest.raises(ApacheKafkaUnavailable, match=f"is Java {major}"):
-        find_java()
+        find_java(RELEASE.program, RELEASE.java_version_min)
 
 
 def test_java_home_comes_before_the_path(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     on_path = program("java", JAVA_17)
-    assert find_java() == str(on_path)
+    assert find_java(RELEASE.program, RELEASE.java_version_min) == str(on_path)
     at_home = program("home/bin/java", JAVA_17)
     monkeypatch.setenv("JAVA_HOME", str(at_home.parent.parent))
-    assert find_java() == str(at_home)
+    assert find_java(RELEASE.program, RELEASE.java_version_min) == str(at_home)
 
 
 def test_no_maven_is_said_in_a_sentence(program: Program) -> None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from headwater.base.errors import ErrorCode
 from headwater.broker.api_handler import ApiHandler
-from headwater.wire.api_keys import ApiKey, VersionRange
+from headwater.wire.api_keys import INTER_BROKER_APIS, ApiKey, VersionRange
 from headwater.wire.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -51,6 +51,7 @@ def served_versions(versions: Mapping[ApiKey, VersionRange]) -> list[ApiVersion]
             max_version=highest,
         )
         for api_key, (lowest, highest) in sorted(versions.items())
+        if api_key not in INTER_BROKER_APIS
     ]
 
 

@@ -5,7 +5,7 @@
 - v3: THROTTLING_QUOTA_EXCEEDED may be answered; there are no such quotas here.
 
 The number cannot go down, and keys map to other partitions when it goes up. A topic that is named
-twice is refused once.
+twice is refused once. Brokers other than the controller forward the request.
 """
 
 from headwater.base.errors import ErrorCode, KafkaError
@@ -13,6 +13,7 @@ from headwater.broker.api_handler import ApiHandler
 from headwater.broker.change_limits import check_change_count, within
 from headwater.broker.context import RequestContext
 from headwater.broker.fair_turns import in_turns
+from headwater.cluster.image import ClusterImage
 from headwater.cluster.new_topic import NewPartitions
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.create_partitions import (
@@ -32,9 +33,7 @@ async def handle(
         wanted = [_new_partitions(topic) for topic in request.topics]
         outcomes = await within(
             request.timeout_ms,
-            context.broker.controller.create_partitions(
-                wanted, validate_only=request.validate_only
-            ),
+            context.controller.create_partitions(wanted, validate_only=request.validate_only),
         )
     except KafkaError as error:
         outcomes = {topic.name: error for topic in request.topics}
@@ -59,4 +58,17 @@ def _result(
     return CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=str(error))
 
 
-API = ApiHandler(ApiKey.CREATE_PARTITIONS, handle)
+def _is_seen(
+    request: CreatePartitionsRequest, response: CreatePartitionsResponse, image: ClusterImage
+) -> bool:
+    wanted = {topic.name: topic.count for topic in request.topics}
+    return request.validate_only or all(
+        result.error_code
+        # A topic that is gone by now is waited for no more.
+        or (topic := image.topics.get(result.name)) is None
+        or len(topic.partitions) >= wanted[result.name]
+        for result in response.results
+    )
+
+
+API = ApiHandler(ApiKey.CREATE_PARTITIONS, handle, forwarded_until=_is_seen)

@@ -5,9 +5,9 @@
 - v5: flexible; the answer has the numbers and all settings of the new topic.
 - v7: topic ids in the answer.
 
-The rules are the controller's. Each topic has an outcome of its own; a name that comes twice is
-refused once, as in Kafka. When the request's time is over, topics that are still being made are
-answered with REQUEST_TIMED_OUT.
+The rules are the controller's; other brokers forward the request. Each topic has an outcome of its
+own; a name that comes twice is refused once, as in Kafka. When the request's time is over, topics
+that are still being made are answered with REQUEST_TIMED_OUT.
 """
 
 from headwater.base.errors import ErrorCode, KafkaError
@@ -16,6 +16,7 @@ from headwater.broker.change_limits import check_change_count, within
 from headwater.broker.context import RequestContext
 from headwater.broker.fair_turns import DESCRIPTIONS_PER_TURN, in_turns
 from headwater.broker.settings.config_entries import topic_entries
+from headwater.cluster.image import ClusterImage
 from headwater.cluster.new_topic import CreatedTopic, ManualAssignment, NewTopic
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.create_topics import (
@@ -36,7 +37,7 @@ async def handle(request: CreateTopicsRequest, context: RequestContext) -> Creat
         wanted = [_new_topic(topic) for topic in request.topics]
         outcomes = await within(
             request.timeout_ms,
-            context.broker.controller.create_topics(wanted, validate_only=request.validate_only),
+            context.controller.create_topics(wanted, validate_only=request.validate_only),
         )
     except KafkaError as error:
         outcomes = {topic.name: error for topic in request.topics}
@@ -93,4 +94,12 @@ def _settings(topic: CreatedTopic, context: RequestContext) -> list[CreatableTop
     ]
 
 
-API = ApiHandler(ApiKey.CREATE_TOPICS, handle)
+def _is_seen(
+    request: CreateTopicsRequest, response: CreateTopicsResponse, image: ClusterImage
+) -> bool:
+    return request.validate_only or all(
+        topic.error_code or topic.name in image.topics for topic in response.topics
+    )
+
+
+API = ApiHandler(ApiKey.CREATE_TOPICS, handle, forwarded_until=_is_seen)

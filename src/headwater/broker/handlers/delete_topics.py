@@ -7,7 +7,7 @@
 - v6: a name or an id for each topic, and both in the answer.
 
 A topic that is named more than once, also once by name and once by id, is refused once: the client
-may not know what it is about to lose.
+may not know what it is about to lose. Brokers other than the controller forward the request.
 """
 
 import uuid
@@ -45,9 +45,7 @@ async def handle(request: DeleteTopicsRequest, context: RequestContext) -> Delet
     results, targets = _sort_out(wanted, context.broker.image)
     outcomes: dict[str | uuid.UUID, KafkaError | None]
     try:
-        outcomes = await within(
-            request.timeout_ms, context.broker.controller.delete_topics(targets)
-        )
+        outcomes = await within(request.timeout_ms, context.controller.delete_topics(targets))
     except KafkaError as error:
         outcomes = dict.fromkeys(targets, error)
     for target, result in targets.items():
@@ -126,4 +124,16 @@ def _told(error: KafkaError, version: int) -> tuple[ErrorCode, str]:
     return code, str(error)
 
 
-API = ApiHandler(ApiKey.DELETE_TOPICS, handle)
+def _is_seen(_: DeleteTopicsRequest, response: DeleteTopicsResponse, image: ClusterImage) -> bool:
+    return all(
+        result.error_code
+        or (
+            result.topic_id not in image.topic_names
+            # Before version 6 the answer has only names.
+            and (result.topic_id != ZERO_TOPIC_ID or result.name not in image.topics)
+        )
+        for result in response.responses
+    )
+
+
+API = ApiHandler(ApiKey.DELETE_TOPICS, handle, forwarded_until=_is_seen)

@@ -2,7 +2,8 @@
 
 - v0: brokers, cluster id, controller, and the operations that the client may do if it asks.
 - v1: endpoint type: brokers (1) or controllers (2). This is a broker's endpoint.
-- v2: brokers that are registered but fenced, on request; there are none here.
+- v2: brokers that are registered but fenced, on request; here a broker is registered while it is
+  alive, and no longer, so there are none.
 """
 
 from headwater.base.errors import ErrorCode, KafkaError
@@ -35,7 +36,7 @@ async def handle(
     asked = request.include_cluster_authorized_operations
     return DescribeClusterResponse(
         cluster_id=context.broker.cluster_id,
-        controller_id=image.controller_id,
+        controller_id=reachable.controller_id,
         brokers=[
             DescribeClusterBroker(
                 broker_id=broker_id,

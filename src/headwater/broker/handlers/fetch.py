@@ -15,6 +15,8 @@ Versions served: 4 to 18.
     v18  a broker tells the high watermark that it knows
 
 An answer holds regions of log files, not bytes: the connection sends them from the page cache.
+Only leaders are read from. A follower's request tells the leader how far it is; it waits for
+appends, and a higher high watermark alone is no reason to answer it.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from headwater.replication.fetch import (
     FetchedPartition,
     FetchLimits,
     FetchTarget,
+    note_follower,
     read_partitions,
 )
 from headwater.wire.api_keys import ApiKey
@@ -46,6 +49,7 @@ from headwater.wire.messages.fetch import (
     FetchResponse,
     LeaderIdAndEpoch,
     PartitionData,
+    ReplicaState,
 )
 
 if TYPE_CHECKING:
@@ -74,13 +78,23 @@ def handle(exchange: Exchange, header: RequestHeader, context: RequestContext) -
     if session is not None and incremental:
         targets = session.targets()
     fetch = _Fetch(exchange, header, context, session, targets, is_incremental=incremental)
+    replica = _replica(request)
     fetch.limits = FetchLimits(
         max_bytes=min(request.max_bytes, context.broker.settings.integer("fetch.max.bytes")),
         min_bytes=request.min_bytes,
         max_wait_ms=min(request.max_wait_ms, _WAIT_MAX_MS),
         committed_only=request.isolation_level == _READ_COMMITTED,
+        replica_id=replica.replica_id,
+        replica_epoch=replica.replica_epoch,
     )
     fetch.start()
+
+
+def _replica(request: FetchRequest) -> ReplicaState:
+    """The broker that asks as a follower, if it is one."""
+    if request.replica_id >= 0:  # Before v15.
+        return ReplicaState(replica_id=request.replica_id)
+    return request.replica_state
 
 
 def _targets(request: FetchRequest) -> list[FetchTarget]:
@@ -93,6 +107,7 @@ def _targets(request: FetchRequest) -> list[FetchTarget]:
             partition.partition_max_bytes,
             partition.current_leader_epoch,
             partition.last_fetched_epoch,
+            partition.log_start_offset,
         )
         for topic in request.topics
         for partition in topic.partitions
@@ -123,7 +138,7 @@ def _session(
         sessions.close_session(request.session_id)
     if request.session_epoch == FINAL_EPOCH:
         return None
-    is_broker = request.replica_id >= 0 or request.replica_state.replica_id >= 0
+    is_broker = _replica(request).replica_id >= 0
     return sessions.start_session(targets, by_id=by_id, is_privileged=is_broker, now_ms=now_ms)
 
 
@@ -160,6 +175,9 @@ class _Fetch:
 
     def start(self) -> None:
         limits = self.limits
+        broker = self._context.broker
+        if limits.is_follower:
+            note_follower(broker.partitions, self._targets, limits)
         fetched = self._read()
         if (
             limits.max_wait_ms <= 0
@@ -170,7 +188,8 @@ class _Fetch:
             self._answer(fetched)
             return
         operation = DelayedFetch(fetched.partitions, limits, self._answer_late)
-        self._context.broker.parked.fetch.park(operation, limits.max_wait_ms, operation.keys)
+        parked = broker.parked.follower_fetch if limits.is_follower else broker.parked.fetch
+        parked.park(operation, limits.max_wait_ms, operation.keys)
 
         def abandon() -> None:
             operation.cancel()
@@ -230,7 +249,10 @@ class _Fetch:
         if read is None or partition is None:
             return PartitionData(partition_index=index, aborted_transactions=None, records=b"")
         region = read.log_read.region
-        partition.bytes_out += read.log_read.size
+        if self.limits.is_follower:
+            partition.replication_bytes_out += read.log_read.size
+        else:
+            partition.bytes_out += read.log_read.size
         aborted = None
         if read.aborted is not None:
             aborted = [

@@ -3,7 +3,9 @@
 - v1: one offset a partition, with its timestamp; -1 asks for the end, -2 for the start.
 - v2: isolation level: with read_committed the end is the last stable offset.
 - v4: leader epochs, the client's and that of the record.
-- v5: OFFSET_NOT_AVAILABLE while a new leader does not know its high watermark.
+- v5: OFFSET_NOT_AVAILABLE while a new leader's high watermark is behind the start of its epoch:
+  it would name an end that lies in front of what consumers have read. Before, the answer is
+  LEADER_NOT_AVAILABLE.
 - v6: flexible.
 - v7: -3 asks for the record with the largest timestamp.
 - v8: -4 asks for the start of what is on the broker's own disk: here the start.
@@ -47,6 +49,7 @@ _SINCE_VERSION: Final = {
 }
 
 _CONSUMER: Final = -1
+_NOT_AVAILABLE_SINCE: Final = 5
 _READ_COMMITTED: Final = 1
 _ISOLATION_LEVELS: Final = (0, _READ_COMMITTED)
 
@@ -77,8 +80,8 @@ async def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOf
             found = _find(context.broker.partitions.get(name, number), asked, request)
             answer.offset, answer.timestamp, answer.leader_epoch = found
         except KafkaError as error:
+            answer.error_code = _told(error.code, context.api_version)
             context.record_error(error.code)
-            answer.error_code = error.code
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(name=name, partitions=list(of_topic.values()))
@@ -103,6 +106,7 @@ def _find(partition: Partition, asked: ListOffsetsPartition, request: ListOffset
     partition.check_leader(asked.current_leader_epoch)
     match asked.timestamp:
         case -1:
+            _check_end_is_known(partition, request)
             return _Found(_readable_end(partition, request), leader_epoch=partition.leader_epoch)
         case -2 | -4:
             return _start(partition)
@@ -114,9 +118,26 @@ def _find(partition: Partition, asked: ListOffsetsPartition, request: ListOffset
     else:
         found = log.offset_for_timestamp(asked.timestamp)
     if found is None or found.offset >= _readable_end(partition, request):
+        _check_end_is_known(partition, request)
         return _Found()
     epoch = log.leader_epochs.epoch_for_offset(found.offset)
     return _Found(found.offset, found.timestamp, -1 if epoch is None else epoch)
+
+
+def _check_end_is_known(partition: Partition, request: ListOffsetsRequest) -> None:
+    """A leader may have been elected before it heard how far its predecessor let consumers read."""
+    end = partition.high_watermark
+    if request.replica_id == _CONSUMER and end < partition.leader_epoch_start_offset:
+        raise KafkaError(
+            ErrorCode.OFFSET_NOT_AVAILABLE,
+            f"{partition.topic_partition} has a new leader, which can be read up to {end} so far.",
+        )
+
+
+def _told(code: ErrorCode, version: int) -> ErrorCode:
+    if code is ErrorCode.OFFSET_NOT_AVAILABLE and version < _NOT_AVAILABLE_SINCE:
+        return ErrorCode.LEADER_NOT_AVAILABLE
+    return code
 
 
 def _start(partition: Partition) -> _Found:

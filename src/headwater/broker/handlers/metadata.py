@@ -104,7 +104,7 @@ async def handle(request: MetadataRequest, context: RequestContext) -> MetadataR
             for broker_id, address in reachable.addresses.items()
         ],
         cluster_id=context.broker.cluster_id,
-        controller_id=image.controller_id,
+        controller_id=reachable.controller_id,
         topics=topics,
         cluster_authorized_operations=CLUSTER_OPERATIONS if asked_for_cluster else NOT_ASKED,
     )

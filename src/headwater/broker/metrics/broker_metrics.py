@@ -41,14 +41,12 @@ class LatencyHistogram:
 class BrokerMetrics:
     """What is counted where it happens; everything is read at scrape time."""
 
-    __slots__ = ("_latencies", "errors", "isr_expands", "isr_shrinks")
+    __slots__ = ("_latencies", "errors")
 
     def __init__(self) -> None:
         self._latencies = [LatencyHistogram() for _ in range(max(ApiKey) + 1)]
         #: By API key and error code.
         self.errors: dict[tuple[int, int], int] = {}
-        self.isr_shrinks = 0
-        self.isr_expands = 0
 
     def record_request(self, api_key: int, elapsed_s: float) -> None:
         """A request was answered after so long."""

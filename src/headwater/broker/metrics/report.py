@@ -17,6 +17,7 @@ from typing import Final
 from headwater import __version__
 from headwater.base.errors import ErrorCode
 from headwater.broker.context import BrokerContext
+from headwater.broker.metrics.controller_metrics import controller_metrics
 from headwater.broker.metrics.exposition import (
     LINES_PER_PIECE,
     Sample,
@@ -63,6 +64,7 @@ class MetricsReport:
             self._traffic(),
             load_metrics(self._load),
             replication_metrics(self._broker),
+            controller_metrics(self._broker),
             self._requests(),
             self._waiting(),
             self._connections(),

@@ -7,13 +7,17 @@ authorizers, is not in the table, so that a broker refuses to start with it.
 from typing import Final
 
 from headwater.base.settings import DynamicScope, Setting, SettingKind, SettingTable
-from headwater.broker.settings.reasons import NO_QUORUM, NO_SHARE_GROUPS, NO_TIERED_STORAGE
+from headwater.broker.settings.reasons import (
+    NO_QUORUM,
+    NO_SHARE_GROUPS,
+    NO_THROTTLE,
+    NO_TIERED_STORAGE,
+)
 
 _INT, _LONG, _SHORT = SettingKind.INT, SettingKind.LONG, SettingKind.SHORT
 _STRING, _LIST, _BOOLEAN = SettingKind.STRING, SettingKind.LIST, SettingKind.BOOLEAN
 _DYNAMIC = DynamicScope.CLUSTER_WIDE
 _ONE_FORMAT = "All records are stored in format 2, and older ones are converted when they arrive."
-_NO_THROTTLE = "Replication is not throttled."
 
 # fmt: off
 ACCEPTED_SETTINGS: Final = SettingTable("broker", [
@@ -45,9 +49,9 @@ ACCEPTED_SETTINGS: Final = SettingTable("broker", [
 TOPIC_ONLY_SETTINGS: Final = SettingTable("topic", [
     Setting("leader.replication.throttled.replicas", _LIST, (), "Replicas that a leader throttles: "
             "partition:broker with commas between, or * for all.",
-            dynamic=_DYNAMIC, without_effect=_NO_THROTTLE),
+            dynamic=_DYNAMIC, without_effect=NO_THROTTLE),
     Setting("follower.replication.throttled.replicas", _LIST, (), "Replicas that are throttled as "
-            "followers, in the same form.", dynamic=_DYNAMIC, without_effect=_NO_THROTTLE),
+            "followers, in the same form.", dynamic=_DYNAMIC, without_effect=NO_THROTTLE),
     Setting("remote.storage.enable", _BOOLEAN, False, "Whether segments are copied to tiered "
             "storage; only false is taken.", dynamic=_DYNAMIC, without_effect=NO_TIERED_STORAGE),
     Setting("remote.log.copy.disable", _BOOLEAN, False, "Whether no more segments are copied away.",

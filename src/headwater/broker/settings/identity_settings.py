@@ -6,7 +6,6 @@
 from typing import Final
 
 from headwater.base.settings import Setting, SettingError, SettingKind, SettingTable, SettingValues
-from headwater.broker.settings.reasons import AWAITS_CLUSTER
 
 _INT, _STRING, _BOOLEAN = SettingKind.INT, SettingKind.STRING, SettingKind.BOOLEAN
 
@@ -23,7 +22,7 @@ IDENTITY_SETTINGS: Final = SettingTable("broker", [
     Setting("broker.rack", _STRING, None, "The rack or zone of this broker. Clients are told, and "
             "the replicas of a partition are spread over racks."),
     Setting("inter.broker.listener.name", _STRING, None, "The listener on which other brokers "
-            "reach this one.", without_effect=AWAITS_CLUSTER),
+            "reach this one."),
 ])
 # fmt: on
 

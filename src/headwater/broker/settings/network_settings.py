@@ -10,7 +10,7 @@ from headwater.base.settings import (
     SettingTable,
     SettingValues,
 )
-from headwater.broker.settings.reasons import AWAITS_CLUSTER, ONE_LOOP
+from headwater.broker.settings.reasons import ONE_LOOP
 
 _INT, _LONG, _STRING = SettingKind.INT, SettingKind.LONG, SettingKind.STRING
 _DYNAMIC = DynamicScope.CLUSTER_WIDE
@@ -42,11 +42,13 @@ _SOCKETS = [
     Setting("socket.listen.backlog.size", _INT, 50, "How many connections may wait for being "
             "accepted.", lower=1),
     Setting("socket.connection.setup.timeout.ms", _LONG, 10_000, "How long connecting to another "
-            "broker may take at first.", lower=1, without_effect=AWAITS_CLUSTER),
+            "broker may take at first.", lower=1),
     Setting("socket.connection.setup.timeout.max.ms", _LONG, 30_000, "How long connecting to "
-            "another broker may take after failures.", lower=1, without_effect=AWAITS_CLUSTER),
+            "another broker may take after failures.", lower=1,
+            without_effect="Every attempt to connect has the same time, "
+            "socket.connection.setup.timeout.ms."),
     Setting("request.timeout.ms", _INT, 30_000, "How long a broker waits for the answer of "
-            "another.", lower=1, without_effect=AWAITS_CLUSTER),
+            "another.", lower=1),
 ]
 _LIMITS = [
     Setting("max.connections", _INT, _INT_MAX, "How many connections a broker holds at once.",

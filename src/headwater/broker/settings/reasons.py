@@ -6,7 +6,10 @@ row, and the settings page follows.
 
 from typing import Final
 
-AWAITS_CLUSTER: Final = "It is about several brokers, and this release runs one."
+NO_THROTTLE: Final = "Replication is not throttled."
+SESSIONS_TELL: Final = (
+    "A broker is alive as long as its session with ZooKeeper: see zookeeper.session.timeout.ms."
+)
 NO_GROUP_SETTINGS: Final = "A group cannot have settings of its own."
 ONE_LOOP: Final = "One event loop does this; more cores are used by more brokers."
 NO_TIERED_STORAGE: Final = "There is no tiered storage: all of a log is on the broker's own disks."

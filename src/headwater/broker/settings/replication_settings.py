@@ -3,7 +3,7 @@
 from typing import Final
 
 from headwater.base.settings import DynamicScope, Setting, SettingKind, SettingTable
-from headwater.broker.settings.reasons import AWAITS_CLUSTER
+from headwater.broker.settings.reasons import NO_THROTTLE
 from headwater.storage.log_config import LONG_MAX
 
 _INT, _LONG, _STRING = SettingKind.INT, SettingKind.LONG, SettingKind.STRING
@@ -19,52 +19,47 @@ _PROMISES = [
             choices=("auto", "leader", "off"), dynamic=_DYNAMIC),
     Setting("unclean.leader.election.enable", _BOOLEAN, False, "Whether a replica that is not in "
             "sync may lead when no other can, at the price of losing records.",
-            dynamic=_DYNAMIC, topic_name="unclean.leader.election.enable",
-            without_effect=AWAITS_CLUSTER),
+            dynamic=_DYNAMIC, topic_name="unclean.leader.election.enable"),
 ]
 _FOLLOWERS = [
     Setting("replica.lag.time.max.ms", _LONG, 30_000, "How long a follower may be behind before "
-            "it is out of sync.", without_effect=AWAITS_CLUSTER),
+            "it is out of sync."),
     Setting("replica.fetch.max.bytes", _INT, 1 << 20, "How much a follower fetches from a "
-            "partition at a time.", lower=0, without_effect=AWAITS_CLUSTER),
+            "partition at a time.", lower=0),
     Setting("replica.fetch.response.max.bytes", _INT, 10 << 20, "How much a follower fetches at a "
-            "time in all.", lower=0, without_effect=AWAITS_CLUSTER),
-    Setting("replica.fetch.min.bytes", _INT, 1, "What a follower's fetch waits for.",
-            without_effect=AWAITS_CLUSTER),
-    Setting("replica.fetch.wait.max.ms", _INT, 500, "How long a follower's fetch waits.",
-            without_effect=AWAITS_CLUSTER),
+            "time in all.", lower=0),
+    Setting("replica.fetch.min.bytes", _INT, 1, "What a follower's fetch waits for."),
+    Setting("replica.fetch.wait.max.ms", _INT, 500, "How long a follower's fetch waits."),
     Setting("replica.fetch.backoff.ms", _INT, 1_000, "How long a follower waits after a fetch that "
-            "failed.", lower=0, without_effect=AWAITS_CLUSTER),
-    Setting("replica.socket.timeout.ms", _INT, 30_000, "How long a follower waits for an answer.",
-            without_effect=AWAITS_CLUSTER),
+            "failed.", lower=0),
+    Setting("replica.socket.timeout.ms", _INT, 30_000, "How long a follower waits for an answer."),
     Setting("replica.socket.receive.buffer.bytes", _INT, 64 << 10, "The receive buffer of a "
-            "follower's socket.", without_effect=AWAITS_CLUSTER),
+            "follower's socket.",
+            without_effect="The operating system sizes the buffers of connections to brokers."),
     Setting("replica.selector.class", _STRING, None, "What chooses the replica that a consumer "
-            "reads from.", without_effect=AWAITS_CLUSTER),
+            "reads from.", without_effect="Consumers read from the leader."),
     Setting("num.replica.fetchers", _INT, 1, "How many connections a follower fetches over from "
-            "one leader.", dynamic=_DYNAMIC, without_effect=AWAITS_CLUSTER),
+            "one leader.", dynamic=_DYNAMIC),
     Setting("num.replica.alter.log.dirs.threads", _INT, None, "How many threads move logs between "
             "directories.", without_effect="Moves are a background task on the event loop."),
     Setting("leader.replication.throttled.rate", _LONG, LONG_MAX, "How many bytes a second a "
             "leader gives to throttled followers.", lower=0, dynamic=_DYNAMIC,
-            without_effect=AWAITS_CLUSTER),
+            without_effect=NO_THROTTLE),
     Setting("follower.replication.throttled.rate", _LONG, LONG_MAX, "How many bytes a second a "
             "throttled follower fetches.", lower=0, dynamic=_DYNAMIC,
-            without_effect=AWAITS_CLUSTER),
+            without_effect=NO_THROTTLE),
     Setting("replica.alter.log.dirs.io.max.bytes.per.second", _LONG, LONG_MAX, "How many bytes a "
             "second a move between directories copies.", lower=0, dynamic=_DYNAMIC,
             without_effect="A move copies a bounded piece at a time and then lets others work."),
 ]
 _LEADERS = [
     Setting("auto.leader.rebalance.enable", _BOOLEAN, True, "Whether partitions are given back to "
-            "their preferred leaders from time to time.", without_effect=AWAITS_CLUSTER),
+            "their preferred leaders from time to time."),
     Setting("leader.imbalance.check.interval.seconds", _LONG, 300, "How often that is looked at.",
-            lower=1, without_effect=AWAITS_CLUSTER),
+            lower=1),
     Setting("leader.imbalance.per.broker.percentage", _INT, 10, "The share of a broker's "
             "partitions, in percent, that may be led by others before they are given back.",
-            lower=0, upper=100, without_effect=AWAITS_CLUSTER),
-    Setting("controlled.shutdown.enable", _BOOLEAN, True, "Whether a broker that stops hands its "
-            "leaderships over first.", without_effect=AWAITS_CLUSTER),
+            lower=0, upper=100),
 ]
 # fmt: on
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from headwater.base.settings import SettingError, SettingValues, read_properties_file
+from headwater.broker.settings.cluster_settings import check_cluster_settings
 from headwater.broker.settings.identity_settings import broker_id_of
 from headwater.broker.settings.network_settings import host_limits
 from headwater.broker.settings.tables import BROKER_SETTINGS
@@ -62,6 +63,7 @@ def check_static(values: SettingValues) -> None:
     if values.text("metrics.listen"):
         _parsed("metrics.listen", split_address, values.text("metrics.listen"))
     host_limits(values)
+    check_cluster_settings(values)
 
 
 def client_endpoints(values: SettingValues) -> list[Endpoint]:

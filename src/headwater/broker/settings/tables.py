@@ -7,6 +7,7 @@ from typing import Final
 
 from headwater.base.settings import SettingTable
 from headwater.broker.settings.accepted_settings import ACCEPTED_SETTINGS, TOPIC_ONLY_SETTINGS
+from headwater.broker.settings.cluster_settings import CLUSTER_SETTINGS
 from headwater.broker.settings.coordinator_settings import COORDINATOR_SETTINGS
 from headwater.broker.settings.identity_settings import IDENTITY_SETTINGS
 from headwater.broker.settings.metrics_settings import METRICS_SETTINGS
@@ -23,6 +24,7 @@ BROKER_SETTINGS: Final = SettingTable.combine(
     TOPIC_CREATION_SETTINGS,
     REQUEST_SETTINGS,
     REPLICATION_SETTINGS,
+    CLUSTER_SETTINGS,
     COORDINATOR_SETTINGS,
     METRICS_SETTINGS,
     LOG_SETTINGS,

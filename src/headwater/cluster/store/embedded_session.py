@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from headwater.cluster.store.errors import SessionExpiredError
@@ -30,6 +30,7 @@ class EmbeddedSession:
         self._session_id = session_id
         #: Set by the store when the session has ended.
         self.is_over = False
+        self._expired_callbacks: list[Callable[[], None]] = []
 
     @property
     def session_id(self) -> int:
@@ -87,7 +88,16 @@ class EmbeddedSession:
         )
         return applied.results
 
+    def on_expired(self, callback: Callable[[], None]) -> None:
+        self._expired_callbacks.append(callback)
+
+    def expired(self) -> None:
+        """The store has ended the session; tell whoever wants to know."""
+        for callback in self._expired_callbacks:
+            callback()
+
     async def close(self) -> None:
+        self._expired_callbacks.clear()
         await self._store.expire(self._session_id)
 
     async def _write(self, operation: Operation) -> Result:

@@ -30,6 +30,26 @@ from headwater.cluster.store.watches import Watches
 T = TypeVar("T")
 
 
+class EmbeddedConnector:
+    """A `StoreConnector`: sessions with a store of this process, which it closes if it owns it."""
+
+    def __init__(self, store: EmbeddedStore, *, is_owner: bool = True) -> None:
+        self._store = store
+        self._is_owner = is_owner
+        self._sessions: list[EmbeddedSession] = []
+
+    async def connect(self) -> EmbeddedSession:
+        session = self._store.connect()
+        self._sessions.append(session)
+        return session
+
+    async def close(self) -> None:
+        for session in self._sessions:
+            await session.close()
+        if self._is_owner:
+            await self._store.close()
+
+
 class _Waiting(NamedTuple):
     """An operation in the queue: a call on the tree, and who waits for what it returns."""
 
@@ -83,6 +103,7 @@ class EmbeddedStore:
         self.watches.drop_session(session_id)
         # The journal knows nothing of ephemeral nodes, so this needs no round, and cannot fail.
         await self.read(lambda: self._end_session(session_id))
+        session.expired()
 
     def _end_session(self, session_id: int) -> None:
         applied = self.tree.end_session(session_id, self.now_ms())

@@ -57,16 +57,34 @@ class InvalidPathError(StoreError):
     _sentence = "{path!r} is not the path of a node."
 
 
+class AccessDeniedError(StoreError):
+    """The store does not let this client do that, because of how it made itself known."""
+
+    _sentence = "The metadata store does not allow this client to use {path} as it wants to."
+
+
 class SessionExpiredError(StoreError):
     """The session is over, by `close` or because the store gave it up."""
 
     _sentence = "The session with the metadata store is over, so {path} cannot be reached."
 
 
+class UncertainWriteError(StoreError):
+    """The connection to the store broke during a change; it may have been made or not."""
+
+    _sentence = "Whether {path} was changed is not known: the metadata store could not be heard."
+
+
 class StoreWriteError(KafkaError):
     """A change could not be made durable and was taken back."""
 
     code = ErrorCode.KAFKA_STORAGE_ERROR
+
+
+class StoreUnreachableError(KafkaError):
+    """No server of the store answered within the time that there was."""
+
+    code = ErrorCode.NETWORK_EXCEPTION
 
 
 class StoreFileError(Exception):

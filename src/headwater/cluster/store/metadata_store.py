@@ -11,7 +11,9 @@ read changes; whoever wants to hear of the next change reads again. Of one sessi
 answers, the watch comes before any answer that shows the change.
 
 Operations of one session take effect in the order in which they were called. An operation that has
-returned is durable. All of them raise the errors in `errors`, SessionExpiredError among them.
+returned is durable. All of them raise the errors in `errors`, SessionExpiredError among them. Reads
+are repeated while a store cannot be reached; a write of which it is not known whether it was done
+raises UncertainWriteError, and whoever wrote has to look.
 """
 
 from __future__ import annotations
@@ -132,5 +134,21 @@ class MetadataStore(Protocol):
     async def multi(self, operations: Sequence[Operation]) -> list[Result]:
         """Do all of the operations or, if one cannot be done, none, and raise its error."""
 
+    def on_expired(self, callback: Callable[[], None]) -> None:
+        """Have it called, once and from the event loop, if the store ends the session.
+
+        After that every operation raises SessionExpiredError; `close` calls nothing.
+        """
+
     async def close(self) -> None:
         """End the session: its ephemeral nodes go, its watches are forgotten."""
+
+
+class StoreConnector(Protocol):
+    """The way to a store: whoever has lost a session begins another."""
+
+    async def connect(self) -> MetadataStore:
+        """Begin a session, waiting for the store as long as that takes."""
+
+    async def close(self) -> None:
+        """End all sessions and let go of the store."""

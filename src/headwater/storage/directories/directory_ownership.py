@@ -4,7 +4,9 @@ Four files at the top of a directory tell that. `.lock` is locked while a broker
 open. `meta.properties` names the broker and the cluster that it belongs to. `.kafka_cleanshutdown`
 is there after a stop that left everything durable. `.headwater` is there while Headwater runs in
 the directory, and after a stop of ours that was not clean: then a gap between segments behind the
-recovery point is a loss, whereas in a directory that Kafka left it may come from compaction.
+recovery point is a loss, whereas in a directory that Kafka left it may come from compaction. It
+holds the boot id of the machine: as long as that is the same, what a process wrote before it was
+killed is still there, synced or not.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from headwater.storage.directories.broker_metadata import (
     write_broker_metadata,
 )
 from headwater.storage.directories.clean_shutdown import CleanShutdownMarker
-from headwater.storage.files import FileSystem, Lock, write_atomically
+from headwater.storage.files import FileSystem, Lock, read_bytes, write_atomically
 
 LOCK_FILE: Final = ".lock"
 IN_USE_MARKER: Final = ".headwater"
@@ -39,6 +41,8 @@ class DirectoryOwnership:
         self.clean_broker_epoch: int | None = None
         #: Whether the last to leave without a clean shutdown was Headwater.
         self.was_in_use = False
+        #: The boot of the machine in which the owner last ran, empty if that is not known.
+        self.last_boot_id = ""
         self._files = files
         self._path = path
         self._clean_marker = CleanShutdownMarker(files, path)
@@ -66,6 +70,8 @@ class DirectoryOwnership:
             write_broker_metadata(self._files, self._path, complete)
         self.clean_broker_epoch = self._clean_marker.read()
         self.was_in_use = self._files.exists(self._in_use_path)
+        if self.was_in_use:
+            self.last_boot_id = read_bytes(self._files, self._in_use_path).decode(errors="replace")
 
     def begin_changes(self) -> None:
         """From now on a stop is unclean until `release` says otherwise."""
@@ -75,6 +81,10 @@ class DirectoryOwnership:
         """All logs are recovered: what a crash does to them from now on, it does to ours."""
         if not self._files.exists(self._in_use_path):
             write_atomically(self._files, self._in_use_path, b"")
+
+    def note_boot(self, boot_id: str) -> None:
+        """The cluster knows what this broker may lack: from now on only a boot can add to that."""
+        write_atomically(self._files, self._in_use_path, boot_id.encode())
 
     def mark_clean(self, broker_epoch: int) -> None:
         """Everything in the directory is durable."""

@@ -11,6 +11,7 @@ cannot go on without any: then `NoLogDirectoryError` is raised.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -78,6 +79,23 @@ class LogDirectories:
                     f"The log directories {first.path} and {directory.path} have the same "
                     "directory.id in meta.properties: one must be a copy of the other."
                 )
+
+    def may_lack_records(self, boot_id: str) -> bool:
+        """Whether records that were written in an earlier life may be gone.
+
+        Not after a clean stop, and not if only the process ended: the machine still has what it had
+        written. A directory that is new, as in place of a broken disk, has nothing of it.
+        """
+        return not all(
+            directory.was_clean or (boot_id != "" and directory.ownership.last_boot_id == boot_id)
+            for directory in self.directories
+        )
+
+    def note_boot(self, boot_id: str) -> None:
+        """The cluster knows what this broker may lack; in a thread, for it waits for disks."""
+        for directory in self.online():
+            with contextlib.suppress(LogStorageError), directory.guarding():
+                directory.ownership.note_boot(boot_id)
 
     # -- loading and closing ---------------------------------------------------------------------
 

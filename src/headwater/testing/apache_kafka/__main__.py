@@ -4,10 +4,10 @@ import argparse
 import os
 import sys
 
+from headwater.java.installation import cache_root
 from headwater.testing.apache_kafka.resolve import (
     KAFKA_VERSION,
     ApacheKafkaUnavailable,
-    cache_root,
     resolve,
 )
 from headwater.testing.apache_kafka.tools import TOOLS, tool_command

@@ -29,7 +29,7 @@ from typing import Self
 
 from headwater.base.checks import check
 from headwater.base.ids import topic_id_to_text
-from headwater.testing.apache_kafka.processes import forget_process, kill_process, start_process
+from headwater.java.processes import forget_process, kill_process, start_process
 from headwater.testing.apache_kafka.resolve import Installation, resolve
 from headwater.testing.apache_kafka.tools import run_tool
 

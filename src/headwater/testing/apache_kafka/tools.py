@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from headwater.base.checks import check
-from headwater.testing.apache_kafka.dump import ERRORS_FOLLOW
-from headwater.testing.apache_kafka.processes import (
+from headwater.java.processes import (
     Stream,
     forget_process,
     kill_process,
     start_process,
 )
+from headwater.testing.apache_kafka.dump import ERRORS_FOLLOW
 from headwater.testing.apache_kafka.resolve import Installation, resolve
 
 TOOLS = {

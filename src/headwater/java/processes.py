@@ -1,9 +1,9 @@
 """Java processes that never stay behind.
 
-Each is its own process group, so that Ctrl-C in a terminal reaches the test run, which then stops
-them in order. Should the run itself be killed, the kernel kills them (see `guard.py`): it does so
-when the thread that forked them ends, so all of them are forked by one thread that lives as long as
-this process. Elsewhere than on Linux an exit handler has to do.
+Each is its own process group, so that Ctrl-C in a terminal reaches the one that started it, which
+then stops them in order. Should that be killed itself, the kernel kills them (see `guard.py`): it
+does so when the thread that forked them ends, so all of them are forked by one thread that lives as
+long as this process. Elsewhere than on Linux an exit handler has to do.
 """
 
 import atexit

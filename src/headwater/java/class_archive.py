@@ -2,7 +2,7 @@
 
 A Java process spends most of its first second finding, checking and linking classes. Java can keep
 the outcome in a file that later processes map (class data sharing). The archive here holds what is
-in the jars that a broker and its tools use; it is made once, which takes some ten seconds.
+in the jars that a program uses; it is made once, which takes some ten seconds.
 
 It is an optimisation and nothing else: an archive that does not fit, because Java was updated or a
 jar was touched, is ignored by Java, and where it cannot be made an empty file says so.
@@ -13,28 +13,6 @@ import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-
-# The others belong to Kafka Connect and to its web server, which nothing here runs.
-ARCHIVED_JARS = (
-    "argparse4j-",
-    "caffeine-",
-    "jackson-annotations-",
-    "jackson-core-",
-    "jackson-databind-",
-    "jackson-datatype-jdk8-",
-    "jopt-simple-",
-    "kafka-",
-    "kafka_",
-    "log4j-",
-    "lz4-",
-    "metrics-core-",
-    "pcollections-",
-    "scala-library-",
-    "scala-logging_",
-    "slf4j-",
-    "snappy-",
-    "zstd-",
-)
 
 
 def class_archive_flags(archive: Path) -> tuple[str, ...]:
@@ -50,11 +28,14 @@ def class_archive_flags(archive: Path) -> tuple[str, ...]:
     )
 
 
-def make_class_archive(java: str, libs: Path, archive: Path) -> None:
-    """Have `java` write `archive` for the jars in `libs`, which must stay where they are."""
+def make_class_archive(java: str, libs: Path, jars: tuple[str, ...], archive: Path) -> None:
+    """Have `java` write `archive` for the jars in `libs`, which must stay where they are.
+
+    It holds the classes of those whose names begin with one of `jars`.
+    """
     with tempfile.TemporaryDirectory(dir=archive.parent) as scratch:
         class_list = Path(scratch) / "classes"
-        class_list.write_text("".join(f"{name}\n" for name in _class_names(java, libs)))
+        class_list.write_text("".join(f"{name}\n" for name in _class_names(java, libs, jars)))
         fresh = Path(scratch) / "archive"
         options = [f"-XX:SharedClassListFile={class_list}", f"-XX:SharedArchiveFile={fresh}"]
         subprocess.run(
@@ -68,14 +49,14 @@ def make_class_archive(java: str, libs: Path, archive: Path) -> None:
         fresh.rename(archive)
 
 
-def _class_names(java: str, libs: Path) -> Iterator[str]:
+def _class_names(java: str, libs: Path, jars: tuple[str, ...]) -> Iterator[str]:
     """First those that every program uses, which a Java installation lists, then the jars'."""
     default_list = Path(java).resolve().parent.parent / "lib" / "classlist"
     if default_list.exists():
         lines = default_list.read_text().splitlines()
         yield from (line for line in lines if not line.startswith(("#", "@")))
     for jar in sorted(libs.glob("*.jar")):
-        if jar.name.startswith(ARCHIVED_JARS):
+        if jar.name.startswith(jars):
             with zipfile.ZipFile(jar) as content:
                 for name in content.namelist():
                     if name.endswith(".class") and not name.startswith(

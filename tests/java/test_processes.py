@@ -10,13 +10,13 @@ from contextlib import contextmanager
 
 import pytest
 
-from headwater.testing.apache_kafka.processes import kill_process, start_process
+from headwater.java.processes import kill_process, start_process
 
 SLEEP = ["/bin/sleep", "1000"]
 # A process that starts another, tells its id, and waits to be told how to end.
 PARENT = f"""
 import os, signal, sys
-from headwater.testing.apache_kafka.processes import start_process
+from headwater.java.processes import start_process
 print(start_process({SLEEP!r}).pid, flush=True)
 sys.stdin.readline()
 {{end}}

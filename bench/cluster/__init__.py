@@ -1,0 +1,1 @@
+"""Three brokers beside three of Apache Kafka's: throughput, failures, restarts, many partitions."""

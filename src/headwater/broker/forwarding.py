@@ -1,0 +1,115 @@
+"""Requests that only the controller can answer, and how they get there from any broker.
+
+A client may ask whichever broker it likes to create or delete topics. One that is not the
+controller passes the request on, in the client's own version so that nothing is lost on the way,
+and the answer back. It then waits until its own image shows what was done, because this is the
+broker that the client asks next.
+
+While a controller is being elected there is nobody to pass it on to. That is mostly over in a
+moment, so it is tried again for a second; then the client hears NOT_CONTROLLER for each thing it
+asked for. A controller that is lost on the way may have done what it was asked: then the second one
+says so, as it says TOPIC_ALREADY_EXISTS. What brokers ask is never passed on, or two of them who
+each take the other for the controller would do so forever; they know from the client id whom they
+talk to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.broker.image_waits import wait_for_image
+from headwater.wire.schema import Message
+
+if TYPE_CHECKING:
+    from headwater.broker.api_handler import ApiHandler
+    from headwater.broker.context import BrokerContext, RequestContext
+
+#: How long a controller is looked for that is just changing.
+_SEARCH_S: Final = 1.0
+_PAUSE_MIN_S: Final = 0.005
+_PAUSE_MAX_S: Final = 0.1
+#: A controller that needs all of a request's time to answer that it was not enough is waited for.
+_ANSWER_GRACE_S: Final = 5.0
+_TIME_LIMIT_S_MAX: Final = 600.0
+
+#: What means that the broker that was asked is not the controller, or is none at all any more.
+_ELSEWHERE: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.NETWORK_EXCEPTION)
+
+_BROKER_CLIENT: Final = re.compile(r"broker-\d+")
+
+
+def broker_client_id(node_id: int) -> str:
+    """What a broker calls itself when it is the client of another one."""
+    return f"broker-{node_id}"
+
+
+async def answer(handler: ApiHandler, request: Message, context: RequestContext) -> Message:
+    """What the handler says, or for an API of the controller what the controller says."""
+    broker = context.broker
+    is_seen = handler.forwarded_until
+    if is_seen is None or broker.member.is_controller or _is_broker(context.client_id):
+        return await handler.handle(request, context)
+    try:
+        response: Message = await ask_controller(
+            broker, request, _time_limit_s(request, broker), version=context.api_version
+        )
+    except KafkaError as error:
+        context.refusal = error
+        return await handler.handle(request, context)
+    await wait_for_image(broker, lambda image: is_seen(request, response, image))
+    return response
+
+
+async def ask_controller(
+    broker: BrokerContext, request: Message, timeout_s: float, *, version: int | None = None
+) -> Any:
+    """The controller's answer; raises `KafkaError`, NOT_CONTROLLER if there is none for a while."""
+    end_s = broker.loop_time() + min(timeout_s, _SEARCH_S)
+    pause_s = _PAUSE_MIN_S
+    while True:
+        try:
+            response = await broker.channels.send_to_controller(request, timeout_s, version)
+        except KafkaError as error:
+            if error.code not in _ELSEWHERE:
+                raise
+            reason = str(error)
+        else:
+            if not is_refused(response):
+                return response
+            reason = "The broker that was asked is not the controller."
+        if broker.loop_time() + pause_s > end_s:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, reason)
+        await asyncio.sleep(pause_s)
+        pause_s = min(2 * pause_s, _PAUSE_MAX_S)
+
+
+def is_refused(response: Message) -> bool:
+    """Whether an answer says NOT_CONTROLLER, for all that was asked for."""
+    codes = list(_error_codes(response))
+    return bool(codes) and all(code == ErrorCode.NOT_CONTROLLER for code in codes)
+
+
+def _error_codes(response: Message) -> Iterator[int]:
+    """The error code of a response; where it has none, that of each item in its lists."""
+    names = {field.name for field in response.FIELDS}
+    if "error_code" in names:
+        yield getattr(response, "error_code")  # noqa: B009 - not every message has one
+        return
+    for field in response.FIELDS:
+        if field.array and not isinstance(field.kind, str):
+            yield from (item.error_code for item in getattr(response, field.name))
+
+
+def _is_broker(client_id: str | None) -> bool:
+    return client_id is not None and _BROKER_CLIENT.fullmatch(client_id) is not None
+
+
+def _time_limit_s(request: Message, broker: BrokerContext) -> float:
+    timeout_ms = getattr(request, "timeout_ms", None)
+    if timeout_ms is None:
+        timeout_ms = broker.settings.integer("request.timeout.ms")
+    return float(min(max(timeout_ms, 0) / 1000 + _ANSWER_GRACE_S, _TIME_LIMIT_S_MAX))

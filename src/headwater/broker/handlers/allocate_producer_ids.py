@@ -1,0 +1,32 @@
+"""AllocateProducerIds (API 67), version 0: the controller gives a broker a block of producer ids.
+
+For brokers only. A block is noted durably before it is given away, so no id is ever given twice.
+"""
+
+from __future__ import annotations
+
+from headwater.base.errors import KafkaError
+from headwater.broker.api_handler import ApiHandler
+from headwater.broker.context import RequestContext
+from headwater.broker.registered_brokers import check_broker_epoch
+from headwater.wire.api_keys import ApiKey
+from headwater.wire.messages.allocate_producer_ids import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
+
+
+async def handle(
+    request: AllocateProducerIdsRequest, context: RequestContext
+) -> AllocateProducerIdsResponse:
+    try:
+        controller = context.controller
+        check_broker_epoch(request.broker_id, request.broker_epoch, controller.image)
+        block = await controller.allocate_producer_ids(request.broker_id)
+    except KafkaError as error:
+        context.record_error(error.code)
+        return AllocateProducerIdsResponse(error_code=error.code)
+    return AllocateProducerIdsResponse(producer_id_start=block.start, producer_id_len=len(block))
+
+
+API = ApiHandler(ApiKey.ALLOCATE_PRODUCER_IDS, handle)

@@ -1,0 +1,39 @@
+"""BrokerHeartbeat (API 63), versions 0 to 2: a broker that wants to stop hands over what it leads.
+
+- v0: `want_shut_down`: the controller moves the broker's leaderships and takes it out of the ISRs.
+- v1, v2: directories that failed or take nothing new, which the controller does not care about.
+
+For brokers only. Whether a broker is alive its session with the metadata store tells, so this is
+asked for nothing but a controlled shutdown. `should_shut_down` says that all was moved that can be.
+"""
+
+from __future__ import annotations
+
+from headwater.base.errors import KafkaError
+from headwater.broker.api_handler import ApiHandler
+from headwater.broker.context import RequestContext
+from headwater.broker.registered_brokers import check_broker_epoch
+from headwater.wire.api_keys import ApiKey
+from headwater.wire.messages.broker_heartbeat import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+)
+
+
+async def handle(
+    request: BrokerHeartbeatRequest, context: RequestContext
+) -> BrokerHeartbeatResponse:
+    try:
+        controller = context.controller
+        check_broker_epoch(request.broker_id, request.broker_epoch, controller.image)
+        if request.want_shut_down:
+            await controller.shut_down_broker(request.broker_id, request.broker_epoch)
+    except KafkaError as error:
+        context.record_error(error.code)
+        return BrokerHeartbeatResponse(error_code=error.code)
+    return BrokerHeartbeatResponse(
+        is_caught_up=True, is_fenced=False, should_shut_down=request.want_shut_down
+    )
+
+
+API = ApiHandler(ApiKey.BROKER_HEARTBEAT, handle)

@@ -1,0 +1,22 @@
+"""UpdateImage (private key 10000): the controller tells this broker what has changed.
+
+Versions served: 0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headwater.broker.api_handler import ApiHandler
+from headwater.wire.api_keys import ApiKey
+from headwater.wire.cluster_messages.update_image import UpdateImageRequest, UpdateImageResponse
+
+if TYPE_CHECKING:
+    from headwater.broker.context import RequestContext
+
+
+async def handle(request: UpdateImageRequest, context: RequestContext) -> UpdateImageResponse:
+    return await context.broker.member.receive(request)
+
+
+API = ApiHandler(ApiKey.UPDATE_IMAGE, handle)

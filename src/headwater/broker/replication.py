@@ -1,0 +1,85 @@
+"""A broker's part in replication, put together: its followers, and the ISRs of what it leads.
+
+Partitions tell what happens to them through `events`. A partition that another broker leads is
+fetched from there by `fetchers`; of those that this broker leads, `isr_changes` asks the controller
+for other in-sync replicas, and a periodic check finds out who does not keep up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from headwater.base.clocks import Clock
+from headwater.broker.context import BrokerContext
+from headwater.broker.settings.broker_settings import BrokerSettings
+from headwater.replication.follower_options import FetcherOptions
+from headwater.replication.isr_changes import IsrChanges
+from headwater.replication.isr_checks import IsrChecks
+from headwater.replication.parked_requests import ParkedRequests
+from headwater.replication.partition import Partition
+from headwater.replication.partition_events import PartitionEventHub
+from headwater.replication.partitions import Partitions
+from headwater.replication.replica_fetchers import ReplicaFetchers
+from headwater.storage.compaction.cleaner import Cleaner
+
+
+class Replication:
+    """Made before the partitions are; `start` when there are some, `close` before their logs."""
+
+    def __init__(
+        self,
+        node_id: int,
+        settings: BrokerSettings,
+        clock: Clock,
+        parked: ParkedRequests,
+        cleaner: Cleaner,
+        context: Callable[[], BrokerContext],
+    ) -> None:
+        """The context is asked for when it is needed: it holds what is made after this."""
+
+        def broker_epoch() -> int:
+            return context().member.broker.broker_epoch
+
+        self._settings = settings
+        self._checks: IsrChecks | None = None
+        self.isr_changes = IsrChanges(
+            lambda request, limit_s: context().channels.send_to_controller(request, limit_s),
+            node_id=node_id,
+            broker_epoch=broker_epoch,
+        )
+        self.fetchers = ReplicaFetchers(
+            node_id=node_id,
+            broker_epoch=broker_epoch,
+            connect=lambda broker_id: context().channels.open(broker_id),
+            options=lambda: FetcherOptions.from_settings(settings.values),
+            clock=clock,
+            on_truncated=cleaner.log_truncated,
+        )
+        self.events = PartitionEventHub(parked)
+        self.events.add(self.fetchers)
+        self.events.add(_CleanedLogs(cleaner))
+
+    def start(self, partitions: Partitions) -> None:
+        self._checks = IsrChecks(
+            partitions, lambda: self._settings.integer("replica.lag.time.max.ms")
+        )
+        self._checks.start()
+
+    async def close(self) -> None:
+        if self._checks is not None:
+            await self._checks.close()
+        await self.isr_changes.close()
+        await self.fetchers.close()
+
+
+class _CleanedLogs:
+    """Lets the cleaner forget how far it was with a log that goes."""
+
+    def __init__(self, cleaner: Cleaner) -> None:
+        self._cleaner = cleaner
+
+    def role_changed(self, partition: Partition) -> None:
+        """Compaction is the same for leaders and followers."""
+
+    def removed(self, partition: Partition) -> None:
+        self._cleaner.log_removed(partition.topic_partition)

@@ -1,0 +1,25 @@
+"""The way to ZooKeeper as a broker's settings describe it."""
+
+from __future__ import annotations
+
+from headwater.broker.settings.broker_settings import BrokerSettings
+from headwater.broker.settings.cluster_settings import (
+    CONNECT,
+    DIGEST_PASSWORD,
+    DIGEST_USER,
+    SET_ACL,
+    connection_timeout_ms,
+)
+from headwater.cluster.store.zookeeper_connector import Digest, ZooKeeperConnector
+
+
+def zookeeper_connector(settings: BrokerSettings) -> ZooKeeperConnector:
+    """Connects to nothing yet; the first session must begin within the connection timeout."""
+    user = settings.optional_text(DIGEST_USER)
+    return ZooKeeperConnector(
+        settings.text(CONNECT),
+        session_timeout_ms=settings.integer("zookeeper.session.timeout.ms"),
+        connection_timeout_ms=connection_timeout_ms(settings.values),
+        digest=Digest(user, settings.text(DIGEST_PASSWORD)) if user else None,
+        set_acl=settings.boolean(SET_ACL),
+    )

@@ -1,0 +1,132 @@
+"""Follows the brokers that come and go, and does what that means for partitions.
+
+Who is there is read from `/brokers/ids`, and compared with the image by id and epoch: a broker with
+another epoch than before has failed and come back. All that is different since the last time is one
+change. What becomes of a partition is decided in `broker_failures`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from headwater.base.ids import TopicPartition
+from headwater.cluster.broker_failures import BrokerTurnover
+from headwater.cluster.broker_registration import load_brokers, load_unclean_brokers
+from headwater.cluster.controller_writes import ControllerWrites
+from headwater.cluster.image import BrokerInfo, PartitionImage
+from headwater.cluster.new_topic import ControllerOptions
+from headwater.cluster.node_locations import unclean_broker_path
+from headwater.cluster.partition_changes import PartitionChanges
+from headwater.cluster.publisher import Publisher
+from headwater.cluster.store.metadata_store import Delete, MetadataStore, WatchEvent
+
+_log = logging.getLogger(__name__)
+
+UNCLEAN_ELECTION_SETTING: Final = "unclean.leader.election.enable"
+
+
+class BrokerChanges:
+    """What the controller knows of brokers beyond the image, and does when they change."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        writes: ControllerWrites,
+        publisher: Publisher,
+        partitions: PartitionChanges,
+        options: ControllerOptions,
+        on_news: Callable[[], None],
+    ) -> None:
+        """`on_news` is called when a broker has come or gone since the last time."""
+        self._store = store
+        self._writes = writes
+        self._publisher = publisher
+        self._partitions = partitions
+        self._options = options
+        self._on_news = on_news
+        #: The brokers that are about to stop, with their epochs.
+        self._shutting_down: dict[int, int] = {}
+
+    @property
+    def shutting_down(self) -> frozenset[int]:
+        return frozenset(self._shutting_down)
+
+    def active(self) -> frozenset[int]:
+        """The live brokers without those that are about to stop, unless all of them are."""
+        live = self._publisher.image.brokers.keys()
+        return frozenset(live - self._shutting_down.keys()) or frozenset(live)
+
+    def begin_shutdown(self, broker: BrokerInfo) -> None:
+        """From now on the broker gets no leadership, and joins no ISR."""
+        self._shutting_down[broker.broker_id] = broker.broker_epoch
+
+    async def work_off(self) -> None:
+        """Find out what has changed and carry it out; KafkaError if some of it was not done."""
+        with self._writes.kafka_errors():
+            present = await load_brokers(self._store, self._watch)
+            marked = await load_unclean_brokers(self._store)
+        known = self._publisher.image.brokers
+        news: dict[int, BrokerInfo | None] = {
+            broker_id: broker
+            for broker_id, broker in present.items()
+            if known.get(broker_id) != broker
+        }
+        news |= {broker_id: None for broker_id in known if broker_id not in present}
+        self._shutting_down = {
+            broker_id: epoch
+            for broker_id, epoch in self._shutting_down.items()
+            if broker_id in present and present[broker_id].broker_epoch == epoch
+        }
+        turnover = BrokerTurnover(
+            live=frozenset(present),
+            restarted=frozenset(news.keys() & present.keys() & known.keys()),
+            unclean=marked & present.keys(),
+            shutting_down=self.shutting_down,
+        )
+        states = self._plan(turnover)
+        error = await self._partitions.carry_out(states, news)
+        if error is not None:
+            raise error
+        _log_news(news, turnover, len(states))
+        if turnover.unclean:
+            marks = map(unclean_broker_path, sorted(turnover.unclean))
+            await self._writes.multi([Delete(mark) for mark in marks])
+
+    def _plan(self, turnover: BrokerTurnover) -> dict[TopicPartition, PartitionImage]:
+        states: dict[TopicPartition, PartitionImage] = {}
+        for topic in self._publisher.image.topics.values():
+            unclean_allowed: bool | None = None
+            for number, partition in enumerate(topic.partitions):
+                if turnover.concerns(partition):
+                    if unclean_allowed is None:
+                        unclean_allowed = self._is_unclean_allowed(topic.name)
+                    state = turnover.plan(partition, unclean_allowed=unclean_allowed)
+                    if state is not None:
+                        states[TopicPartition(topic.name, number)] = state
+        return states
+
+    def _is_unclean_allowed(self, topic: str) -> bool:
+        image = self._publisher.image
+        for configs in (image.topic_configs(topic), image.broker_configs(None)):
+            if UNCLEAN_ELECTION_SETTING in configs:
+                return configs[UNCLEAN_ELECTION_SETTING].strip().lower() == "true"
+        return self._options.unclean_leader_election_enabled
+
+    def _watch(self, event: WatchEvent) -> None:
+        self._on_news()
+
+
+def _log_news(
+    news: Mapping[int, BrokerInfo | None], turnover: BrokerTurnover, partition_count: int
+) -> None:
+    if not news and not turnover.unclean and not partition_count:
+        return
+    _log.info(
+        "Brokers gone: %s; come: %s; come back unclean: %s. That changed %d partitions.",
+        [broker_id for broker_id, broker in news.items() if broker is None],
+        [broker_id for broker_id, broker in news.items() if broker is not None],
+        sorted(turnover.unclean),
+        partition_count,
+    )

@@ -1,0 +1,289 @@
+"""One broker's part in its cluster: its session, its registration, its image, and perhaps the seat.
+
+A broker registers in the metadata store (`/brokers/ids/<id>`), watches `/controller`, and stands
+for election whenever there is none. Whoever is elected takes the *seat*: a `Controller` and the
+`ImageDistribution` that brings its image to all brokers. Everyone else, and the controller's own
+broker too, only receives: `receive` takes the controller's message, checks that no later controller
+has been heard of, lets the subscribers follow, and replaces the image.
+
+When the store ends the session (the broker was cut off, or stood still for too long), the seat is
+lost, and a new session begins with a new registration. Partitions stay as they are until the
+controller says otherwise: their leader epochs and the ISR keep a leader that was replaced from
+acknowledging anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import Final, NamedTuple
+
+from headwater.base.clocks import Clock
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.randomness import SeededRandom
+from headwater.cluster.broker_registration import register_broker
+from headwater.cluster.controller import Controller
+from headwater.cluster.controller_election import Election, elect_controller
+from headwater.cluster.image import NO_CONTROLLER, BrokerInfo, ClusterImage
+from headwater.cluster.image_distribution import ImageDistribution, SendUpdate
+from headwater.cluster.image_publisher import ImagePublisher, Subscriber
+from headwater.cluster.image_update import fits, updated
+from headwater.cluster.new_topic import ControllerOptions
+from headwater.cluster.node_documents import CorruptNodeError, decode_controller
+from headwater.cluster.node_locations import CONTROLLER
+from headwater.cluster.store.errors import (
+    BadVersionError,
+    NoNodeError,
+    SessionExpiredError,
+    StoreError,
+)
+from headwater.cluster.store.metadata_store import MetadataStore, Node, StoreConnector
+from headwater.wire.cluster_messages.update_image import UpdateImageRequest, UpdateImageResponse
+
+_logger = logging.getLogger(__name__)
+
+#: Before trying again what the store, or a broker that took the seat at the same time, refused.
+_PAUSE_S: Final = 0.1
+
+
+class _Seat(NamedTuple):
+    """What an elected broker has and others have not."""
+
+    controller: Controller
+    distribution: ImageDistribution
+
+    async def leave(self) -> None:
+        await self.distribution.close()
+        await self.controller.close()
+
+
+class ClusterMember:
+    """Use: `subscribe` those who follow the image, `start`, `close`."""
+
+    def __init__(
+        self,
+        connector: StoreConnector,
+        broker: BrokerInfo,
+        options: ControllerOptions,
+        clock: Clock,
+        random: SeededRandom,
+        send: SendUpdate,
+        *,
+        old_session_s: float = 0.0,
+    ) -> None:
+        """`old_session_s`: how long a session of this broker's last life may outlive it."""
+        #: This broker; with its epoch once it is registered.
+        self.broker = broker
+        #: The broker that `/controller` names, or `NO_CONTROLLER`.
+        self.controller_id = NO_CONTROLLER
+        self._connector = connector
+        self._options = options
+        self._clock = clock
+        self._random = random
+        self._send = send
+        self._old_session_s = old_session_s
+        self._publisher = ImagePublisher()
+        self._receiving = asyncio.Lock()
+        self._controller_epoch = 0
+        self._has_image = False
+        #: Set when it has an image and knows the controller.
+        self._is_ready = asyncio.Event()
+        self._seat: _Seat | None = None
+        self._is_deposed = False
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        #: Gets the reason if the member cannot go on.
+        self.failed: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
+
+    @property
+    def image(self) -> ClusterImage:
+        """The cluster as this broker knows it."""
+        return self._publisher.image
+
+    @property
+    def is_controller(self) -> bool:
+        return self._seat is not None
+
+    @property
+    def controller(self) -> Controller:
+        """The controller if this broker is it; KafkaError NOT_CONTROLLER if another one is."""
+        if self._seat is None:
+            raise KafkaError(
+                ErrorCode.NOT_CONTROLLER,
+                f"The controller is broker {self.controller_id}, not this one."
+                if self.controller_id != NO_CONTROLLER
+                else "A controller is being elected.",
+            )
+        return self._seat.controller
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Have `subscriber` called with every change, and awaited before it counts as followed."""
+        self._publisher.subscribe(subscriber)
+
+    # -- the life of a member --------------------------------------------------------------------
+
+    async def start(self, session: MetadataStore, *, is_unclean: bool) -> None:
+        """Register, and return when the controller has told this broker its first image.
+
+        `is_unclean`: the broker's last life did not end in order, so its logs may lack their ends.
+        KafkaError if the broker's id is taken.
+        """
+        await self._register(session, is_unclean=is_unclean)
+        self._task = asyncio.get_running_loop().create_task(self._live(session))
+        arrival = asyncio.ensure_future(self._is_ready.wait())
+        await asyncio.wait({self._task, arrival}, return_when=asyncio.FIRST_COMPLETED)
+        arrival.cancel()
+        if self._task.done():
+            self._task.result()
+        self._task.add_done_callback(self._on_done)
+
+    async def close(self) -> None:
+        """Give up the seat; the sessions are their owner's to close."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+        await self._leave_seat()
+
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Exception) and not self.failed.done():
+            _logger.error("the broker cannot stay in its cluster: %s", error)
+            self.failed.set_result(error)
+
+    async def _register(self, session: MetadataStore, *, is_unclean: bool) -> None:
+        session.on_expired(self._wake.set)
+        self.broker = await register_broker(
+            session,
+            self.broker,
+            self._clock.wall_ms(),
+            is_unclean=is_unclean,
+            wait_s=self._old_session_s,
+        )
+
+    async def _live(self, session: MetadataStore) -> None:
+        while True:
+            try:
+                await self._follow_controller(session)
+            except SessionExpiredError:
+                _logger.warning("The session with the metadata store is over; another one begins.")
+            await self._leave_seat()
+            session = await self._reconnect()
+
+    async def _reconnect(self) -> MetadataStore:
+        while True:
+            session = await self._connector.connect()
+            try:
+                # Nothing was lost meanwhile: the process has been there all along.
+                await self._register(session, is_unclean=False)
+                return session
+            except (StoreError, KafkaError) as error:
+                _logger.warning("This broker could not register again: %s", error)
+                with contextlib.suppress(StoreError, KafkaError):
+                    await session.close()
+                await asyncio.sleep(_PAUSE_S)
+
+    async def _follow_controller(self, session: MetadataStore) -> None:
+        """See to it that there is a controller, until the session is over."""
+        while True:
+            self._wake.clear()
+            try:
+                node = await session.exists(CONTROLLER, lambda _: self._wake.set())
+                is_settled = await self._consider(session, node)
+            except SessionExpiredError:
+                raise
+            except (StoreError, KafkaError, CorruptNodeError) as error:
+                if isinstance(error, CorruptNodeError) and not self._has_image:
+                    raise
+                _logger.warning("The election of a controller is tried again: %s", error)
+                await self._leave_seat()
+                await asyncio.sleep(_PAUSE_S)
+                continue
+            if is_settled:
+                await self._wake.wait()
+
+    async def _consider(self, session: MetadataStore, node: Node | None) -> bool:
+        """What follows from `/controller` as it is; whether there is nothing more to do."""
+        if node is None:
+            await self._leave_seat()
+            election = await elect_controller(session, self.broker.broker_id, self._clock.wall_ms())
+            if election.won:
+                await self._take_seat(session, election)
+            return False
+        is_own = node.ephemeral_owner == session.session_id
+        if self._is_deposed or not is_own:
+            await self._leave_seat()
+        try:
+            controller_id = decode_controller(CONTROLLER, node.data)
+        except CorruptNodeError as error:
+            _logger.error("%s It is removed, and a controller elected.", error)
+            controller_id = NO_CONTROLLER
+        if controller_id == NO_CONTROLLER or (is_own and self._seat is None):
+            # It names nobody, or this broker, which does not rule: so let there be another one.
+            with contextlib.suppress(NoNodeError, BadVersionError):
+                await session.delete(CONTROLLER, node.version)
+            return False
+        self._know_controller(controller_id)
+        return True
+
+    # -- the seat --------------------------------------------------------------------------------
+
+    async def _take_seat(self, session: MetadataStore, election: Election) -> None:
+        self._is_deposed = False
+        distribution = ImageDistribution(self.broker.broker_id, self._send, self._depose)
+        controller = Controller(
+            session,
+            election,
+            distribution,
+            self._options,
+            self._clock,
+            self._random.child(f"controller {election.epoch}"),
+            self._depose,
+        )
+        seat = _Seat(controller, distribution)
+        try:
+            await controller.start()
+        except BaseException:
+            await seat.leave()
+            raise
+        # Only now, because nobody may ask a controller that has not loaded its image.
+        self._seat = seat
+        self._know_controller(self.broker.broker_id)
+        _logger.info("Broker %d is the controller, epoch %d.", self.controller_id, election.epoch)
+
+    def _know_controller(self, controller_id: int) -> None:
+        self.controller_id = controller_id
+        if self._has_image and controller_id != NO_CONTROLLER:
+            self._is_ready.set()
+
+    async def _leave_seat(self) -> None:
+        seat, self._seat = self._seat, None
+        if seat is not None:
+            self.controller_id = NO_CONTROLLER
+            await seat.leave()
+
+    def _depose(self) -> None:
+        self._is_deposed = True
+        self._wake.set()
+
+    # -- receiving -------------------------------------------------------------------------------
+
+    async def receive(self, request: UpdateImageRequest) -> UpdateImageResponse:
+        """Follow the controller's message; the answer says what this broker has then."""
+        async with self._receiving:
+            if request.controller_epoch < self._controller_epoch:
+                return UpdateImageResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
+            self._controller_epoch = request.controller_epoch
+            image = self.image
+            is_late = (
+                request.controller_epoch == image.controller_epoch
+                and request.to_version < image.version
+            )
+            if is_late or not fits(image, request):
+                return UpdateImageResponse(
+                    error_code=ErrorCode.INVALID_UPDATE_VERSION, version=image.version
+                )
+            await self._publisher.publish(updated(image, request))
+            self._has_image = True
+            self._know_controller(self.controller_id)
+            return UpdateImageResponse(version=request.to_version)

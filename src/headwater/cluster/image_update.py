@@ -1,0 +1,236 @@
+"""From a cluster image to the message that brings another broker there, and back to an image.
+
+A controller keeps for every broker what has been touched since that broker last answered
+(`TouchedParts`). The message is made when it is sent, from the image of that moment: however many
+changes there were meanwhile, each thing is told once and as it is now.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from headwater.cluster.image import (
+    BrokerInfo,
+    ClusterImage,
+    ConfigImage,
+    ConfigResource,
+    EndpointInfo,
+    PartitionImage,
+    ResourceKind,
+    TopicImage,
+)
+from headwater.cluster.image_change import ImageChange, ImageEdits
+from headwater.wire.cluster_messages.update_image import (
+    UpdatedBroker,
+    UpdatedConfig,
+    UpdatedConfigEntry,
+    UpdatedEndpoint,
+    UpdatedPartition,
+    UpdatedTopic,
+    UpdateImageRequest,
+)
+
+
+class TouchedParts:
+    """What one broker has not been told yet."""
+
+    def __init__(self) -> None:
+        self.brokers: set[int] = set()
+        #: Topics of which all partitions are to be told.
+        self.topics: set[str] = set()
+        self.partitions: dict[str, set[int]] = {}
+        self.deleted_topics: set[uuid.UUID] = set()
+        self.configs: set[ConfigResource] = set()
+
+    def add(self, change: ImageChange) -> None:
+        self.brokers |= change.changed_brokers
+        self.topics |= change.changed_topics
+        for name, numbers in change.changed_partitions.items():
+            self.partitions.setdefault(name, set()).update(numbers)
+        self.deleted_topics.update(topic.topic_id for topic in change.deleted_topics)
+        self.configs |= change.changed_configs
+
+    def delta(self, image: ClusterImage, from_version: int) -> UpdateImageRequest:
+        """The message that leads from `from_version`, which the broker has, to `image`."""
+        request = _header(image, from_version)
+        request.brokers = [
+            _told_broker(image.brokers[each]) for each in self.brokers if each in image.brokers
+        ]
+        request.removed_brokers = [each for each in self.brokers if each not in image.brokers]
+        request.deleted_topics = sorted(self.deleted_topics)
+        request.topics = [
+            _told_topic(image.topics[name], range(len(image.topics[name].partitions)))
+            for name in sorted(self.topics)
+            if name in image.topics
+        ]
+        request.topics += [
+            _told_topic(image.topics[name], sorted(numbers))
+            for name, numbers in sorted(self.partitions.items())
+            if name in image.topics and name not in self.topics
+        ]
+        request.configs = [
+            _told_config(each, image.configs.get(each)) for each in sorted(self.configs)
+        ]
+        return request
+
+
+def snapshot(image: ClusterImage) -> UpdateImageRequest:
+    """The message that leads from anything to `image`."""
+    request = _header(image, -1)
+    request.is_snapshot = True
+    request.brokers = [_told_broker(broker) for broker in image.brokers.values()]
+    request.topics = [
+        _told_topic(topic, range(len(topic.partitions))) for topic in image.topics.values()
+    ]
+    request.configs = [_told_config(each, config) for each, config in image.configs.items()]
+    return request
+
+
+def fits(image: ClusterImage, request: UpdateImageRequest) -> bool:
+    """Whether the message goes on top of this image."""
+    return request.is_snapshot or (
+        request.controller_epoch == image.controller_epoch and request.from_version == image.version
+    )
+
+
+def updated(image: ClusterImage, request: UpdateImageRequest) -> ImageChange:
+    """The change that a message which `fits` brings about."""
+    edits = ImageEdits()
+    _edit_brokers(edits, image, request)
+    _edit_topics(edits, image, request)
+    _edit_configs(edits, image, request)
+    change = edits.apply(image)
+    return replace(
+        change,
+        image=replace(
+            change.image,
+            cluster_id=request.cluster_id,
+            controller_id=request.controller_id,
+            controller_epoch=request.controller_epoch,
+            version=request.to_version,
+        ),
+    )
+
+
+def _header(image: ClusterImage, from_version: int) -> UpdateImageRequest:
+    return UpdateImageRequest(
+        cluster_id=image.cluster_id,
+        controller_id=image.controller_id,
+        controller_epoch=image.controller_epoch,
+        from_version=from_version,
+        to_version=image.version,
+    )
+
+
+def _told_broker(broker: BrokerInfo) -> UpdatedBroker:
+    return UpdatedBroker(
+        broker_id=broker.broker_id,
+        broker_epoch=broker.broker_epoch,
+        rack=broker.rack,
+        endpoints=[
+            UpdatedEndpoint(listener_name=each.listener_name, host=each.host, port=each.port)
+            for each in broker.endpoints
+        ],
+    )
+
+
+def _told_topic(topic: TopicImage, numbers: Iterable[int]) -> UpdatedTopic:
+    return UpdatedTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[_told_partition(number, topic.partitions[number]) for number in numbers],
+    )
+
+
+def _told_partition(number: int, partition: PartitionImage) -> UpdatedPartition:
+    return UpdatedPartition(
+        partition=number,
+        leader=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        partition_epoch=partition.partition_epoch,
+        replicas=list(partition.replicas),
+        isr=list(partition.isr),
+    )
+
+
+def _told_config(resource: ConfigResource, config: ConfigImage | None) -> UpdatedConfig:
+    told = UpdatedConfig(kind=resource.kind, name=resource.name)
+    if config is not None:
+        told.version = config.version
+        told.entries = [
+            UpdatedConfigEntry(name=name, value=value) for name, value in config.configs.items()
+        ]
+    return told
+
+
+def _edit_brokers(edits: ImageEdits, image: ClusterImage, request: UpdateImageRequest) -> None:
+    heard = {broker.broker_id: _heard_broker(broker) for broker in request.brokers}
+    gone = set(request.removed_brokers)
+    if request.is_snapshot:
+        gone |= image.brokers.keys() - heard.keys()
+    edits.brokers.update(
+        (broker_id, broker)
+        for broker_id, broker in heard.items()
+        if image.brokers.get(broker_id) != broker
+    )
+    edits.brokers.update((broker_id, None) for broker_id in gone if broker_id in image.brokers)
+
+
+def _heard_broker(broker: UpdatedBroker) -> BrokerInfo:
+    endpoints = tuple(
+        EndpointInfo(each.listener_name, each.host, each.port) for each in broker.endpoints
+    )
+    return BrokerInfo(broker.broker_id, endpoints, broker.rack, broker.broker_epoch)
+
+
+def _edit_topics(edits: ImageEdits, image: ClusterImage, request: UpdateImageRequest) -> None:
+    gone = {image.topic_names[each] for each in request.deleted_topics if each in image.topic_names}
+    if request.is_snapshot:
+        gone |= image.topics.keys() - {topic.name for topic in request.topics}
+    edits.topics.update((name, None) for name in gone)
+    for topic in request.topics:
+        heard = {each.partition: _heard_partition(each) for each in topic.partitions}
+        known = image.topics.get(topic.name)
+        if known is None or known.topic_id != topic.topic_id or max(heard) >= len(known.partitions):
+            partitions = tuple(heard[number] for number in range(len(heard)))
+            edits.topics[topic.name] = TopicImage(topic.name, topic.topic_id, partitions)
+            continue
+        changed = {
+            number: partition
+            for number, partition in heard.items()
+            if known.partitions[number] != partition
+        }
+        if changed:
+            edits.partitions[topic.name] = changed
+
+
+def _heard_partition(partition: UpdatedPartition) -> PartitionImage:
+    return PartitionImage(
+        tuple(partition.replicas),
+        tuple(partition.isr),
+        partition.leader,
+        partition.leader_epoch,
+        partition.partition_epoch,
+    )
+
+
+def _edit_configs(edits: ImageEdits, image: ClusterImage, request: UpdateImageRequest) -> None:
+    heard: dict[ConfigResource, ConfigImage | None] = {}
+    for told in request.configs:
+        resource = ConfigResource(ResourceKind(told.kind), told.name)
+        heard[resource] = None if told.entries is None else _heard_config(told, told.entries)
+    if request.is_snapshot:
+        heard.update((each, None) for each in image.configs.keys() - heard.keys())
+    edits.configs.update(
+        (resource, config)
+        for resource, config in heard.items()
+        if image.configs.get(resource) != config
+    )
+
+
+def _heard_config(told: UpdatedConfig, entries: Iterable[UpdatedConfigEntry]) -> ConfigImage:
+    configs: Mapping[str, str] = {entry.name: entry.value for entry in entries}
+    return ConfigImage(MappingProxyType(dict(configs)), told.version)

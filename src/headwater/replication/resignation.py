@@ -1,0 +1,62 @@
+"""Giving up the lead of a partition whose log this broker cannot open.
+
+A broker whose disk has failed may still be elected: the controller sees that it lives, not what it
+can read. There is no `Partition` then that could do anything; this stands in for it, and asks the
+controller for an ISR without this broker. If the controller knows nobody better it says so, and is
+asked again at the next check of in-sync replicas.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from headwater.base.errors import ErrorCode
+from headwater.base.ids import TopicPartition
+from headwater.cluster.image import PartitionImage
+from headwater.replication.isr_state import IsrProposal
+from headwater.replication.partition_parts import PartitionParts
+from headwater.replication.replica import UNKNOWN_EPOCH
+from headwater.wire.messages.alter_partition import ResponsePartitionData
+
+
+class Resignation:
+    """Lasts until the controller's next word on the partition."""
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: uuid.UUID,
+        image: PartitionImage,
+        parts: PartitionParts,
+    ) -> None:
+        self._topic_partition = topic_partition
+        self._topic_id = topic_id
+        self._parts = parts
+        others = tuple(each for each in image.isr if each != parts.node_id)
+        self._proposal = IsrProposal(
+            image.leader_epoch, image.partition_epoch, others, (UNKNOWN_EPOCH,) * len(others)
+        )
+        self._is_open = bool(others)
+        self.ask()
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return self._topic_partition
+
+    @property
+    def topic_id(self) -> uuid.UUID:
+        return self._topic_id
+
+    def ask(self) -> None:
+        if self._is_open:
+            self._parts.isr_changes.submit(self, self._proposal)
+
+    def is_waiting_for(self, proposal: IsrProposal) -> bool:
+        return self._is_open and proposal is self._proposal
+
+    def accepted(self, proposal: IsrProposal, answer: ResponsePartitionData) -> None:
+        self._is_open = False
+
+    def refused(self, proposal: IsrProposal, code: ErrorCode) -> bool:
+        self._is_open = code is ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+        return False

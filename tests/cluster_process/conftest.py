@@ -1,0 +1,70 @@
+"""Clusters of three broker processes, Headwater's always and Apache's in the full tier."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.support.headwater_cluster import HeadwaterCluster
+from tests.support.kafka_cluster import KafkaCluster
+from tests.support.three_brokers import ThreeBrokers
+from tests.support.tiers import full_tier
+from tests.support.zookeeper import fresh_chroot, shared_zookeeper, zookeeper_ensemble
+
+_numbers = itertools.count(1)
+
+HEADWATER = "headwater"
+KAFKA = "kafka"
+KINDS = [HEADWATER, pytest.param(KAFKA, marks=[pytest.mark.full, pytest.mark.kafka])]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # kafka-python reads its schemas in a way that Python has meanwhile named a newer one for.
+    # Its sockets it leaves to the garbage collector, which meets them in the midst of other tests.
+    ignored = pytest.mark.filterwarnings(
+        "ignore:(read|open)_text is deprecated:DeprecationWarning",
+        "ignore:unclosed <socket:ResourceWarning",
+    )
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(ignored)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def running(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ThreeBrokers]:
+    directory = tmp_path_factory.mktemp("cluster")
+    with ExitStack() as stack:
+        if request.param == KAFKA:
+            yield stack.enter_context(KafkaCluster(directory))
+        else:
+            if full_tier():
+                ensemble = stack.enter_context(zookeeper_ensemble(directory / "zookeeper"))
+                address = ensemble.address
+            else:
+                address = shared_zookeeper().address
+            yield stack.enter_context(HeadwaterCluster(directory, address + fresh_chroot()))
+
+
+@pytest.fixture
+def cluster(running: ThreeBrokers) -> Iterator[ThreeBrokers]:
+    """All three brokers run when a test begins."""
+    running.heal()
+    yield running
+    # What clients left open is found while nobody minds, see above.
+    gc.collect()
+
+
+@pytest.fixture
+def new_topic(cluster: ThreeBrokers) -> Callable[..., str]:
+    def create(**configs: str) -> str:
+        named = {name.replace("_", "."): value for name, value in configs.items()}
+        return cluster.create_topic(f"topic-{next(_numbers)}", 3, named)
+
+    return create

@@ -1,0 +1,232 @@
+"""What an acknowledgement is worth: acks 0, 1 and all, and the notes' stories about them."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.loop_timer import LoopTimer
+from headwater.replication.delayed_produce import AwaitedAppend, DelayedProduce
+from headwater.replication.parked_requests import ParkedRequests
+from headwater.replication.partition_events import PartitionEventHub
+from headwater.replication.partition_rules import ACKS_ALL, AcksAllFlush, PartitionRules
+from headwater.storage.log_config import LogConfig
+from tests.support.async_tests import run_async
+from tests.support.led_partition import LAG_MAX_MS, LedPartition, settled
+from tests.support.logs import batch_of
+from tests.support.replica_set import ReplicaSet
+
+A, F1, F2 = 0, 1, 2
+
+
+class _Producer:
+    """Sends one batch with acks=all, and waits for the answer as a request does."""
+
+    def __init__(self, world: LedPartition, parked: ParkedRequests) -> None:
+        self._append = AwaitedAppend(
+            world.partition, world.append(1, acks=ACKS_ALL), durably=False, replicated=True
+        )
+        self.is_answered = False
+        parked.produce.try_complete_else_park(
+            DelayedProduce([self._append], self._answered),
+            10_000,
+            [world.partition.topic_partition],
+        )
+
+    def _answered(self) -> None:
+        self.is_answered = True
+
+    @property
+    def error(self) -> ErrorCode | None:
+        assert self.is_answered
+        return None if self._append.error is None else self._append.error.code
+
+
+def _parked() -> ParkedRequests:
+    return ParkedRequests(LoopTimer(asyncio.get_running_loop()))
+
+
+def test_with_acks_all_the_answer_waits_for_every_in_sync_replica() -> None:
+    world = LedPartition()
+    end_offset = world.append(1, acks=ACKS_ALL)
+    assert not world.partition.is_acknowledged(end_offset, durably=False)
+    world.fetch(1, end_offset)
+    assert not world.partition.is_acknowledged(end_offset, durably=False)
+    world.fetch(2, end_offset)
+    assert world.partition.is_acknowledged(end_offset, durably=False)
+
+
+@run_async
+async def test_with_acks_1_the_answer_waits_for_nobody_not_even_if_the_disk_is_asked() -> None:
+    world = LedPartition(config=LogConfig(flush_messages=1))
+    end_offset = world.append(1, acks=1)
+    assert world.partition.needs_fsync(1)
+    assert not world.partition.is_acknowledged(end_offset, durably=True, replicated=False)
+    world.partition.request_fsync(end_offset)
+    await settled(
+        lambda: world.partition.is_acknowledged(end_offset, durably=True, replicated=False)
+    )
+    assert world.high_watermark == 0
+
+
+def test_an_acks_1_record_that_only_the_leader_has_is_lost_with_it() -> None:
+    replicas = ReplicaSet([A, F1])
+    replicas.elect(A, [A, F1])
+    replicas.produce(b"copied")
+    replicas.settle()
+    replicas.produce(b"acknowledged by the leader alone")
+    replicas.elect(F1, [F1])
+    replicas.settle()
+    assert replicas[A].values() == replicas[F1].values() == [b"copied"]
+
+
+def test_story_one_all_in_sync_replicas_have_it_when_the_leader_dies() -> None:
+    replicas = ReplicaSet([A, F1, F2])
+    replicas.elect(A, [A, F1, F2])
+    offset = replicas.produce(b"order")
+    replicas.fetch(F1)
+    replicas.fetch(F2)
+    assert not replicas[A].partition.is_acknowledged(offset + 1, durably=False)
+    replicas.fetch(F1)
+    replicas.fetch(F2)
+    assert replicas[A].partition.is_acknowledged(offset + 1, durably=False)
+    for successor in (F1, F2):
+        replicas.elect(successor, [F1, F2])
+        assert replicas[successor].values() == [b"order"]
+
+
+def _order(is_idempotent: bool) -> bytes:
+    if is_idempotent:
+        return batch_of(b"order", producer_id=5, producer_epoch=0, base_sequence=0)
+    return batch_of(b"order")
+
+
+@pytest.mark.parametrize("successor", [F1, F2])
+@pytest.mark.parametrize("is_idempotent", [True, False])
+def test_story_two_a_part_of_the_isr_has_it_when_the_leader_dies(
+    successor: int, is_idempotent: bool
+) -> None:
+    replicas = ReplicaSet([A, F1, F2])
+    replicas.elect(A, [A, F1, F2])
+    offset = replicas.append(_order(is_idempotent))
+    replicas.fetch(F1)  # And the other one has not got it yet.
+    replicas.fetch(F1)
+    assert not replicas[A].partition.is_acknowledged(offset + 1, durably=False)
+    replicas.elect(successor, [F1, F2])
+    # The producer hears that the leader is another, never that all is well,
+    with pytest.raises(KafkaError) as caught:
+        replicas[A].partition.is_acknowledged(offset + 1, durably=False)
+    assert caught.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    # and sends it again. Where the new leader has it already it stands there twice, unless the
+    # producer numbers its batches.
+    replicas.append(_order(is_idempotent))
+    replicas.settle()
+    twice = successor == F1 and not is_idempotent
+    expected = [b"order", b"order"] if twice else [b"order"]
+    assert [replicas[each].values() for each in (A, F1, F2)] == [expected] * 3
+
+
+@run_async
+async def test_an_isr_of_only_the_leader_makes_acks_all_worth_one_disk() -> None:
+    world = LedPartition(isr=(0,), acks_all_flush=AcksAllFlush.AUTO)
+    end_offset = world.append(1, acks=ACKS_ALL)
+    assert world.partition.needs_fsync(ACKS_ALL)
+    assert world.high_watermark == end_offset
+    assert not world.partition.is_acknowledged(end_offset, durably=True)
+    await settled(lambda: world.partition.is_acknowledged(end_offset, durably=False))
+    assert world.partition.log.flushed_offset == end_offset
+    await world.partition.close()
+
+
+def test_min_insync_replicas_refuses_before_anything_is_written() -> None:
+    world = LedPartition(isr=(0,), min_insync_replicas=2)
+    with pytest.raises(KafkaError) as caught:
+        world.append(1, acks=ACKS_ALL)
+    assert caught.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
+    batch = memoryview(bytearray(batch_of(b"value")))
+    assert world.partition.append_plain(batch, acks=ACKS_ALL, now_ms=0) is None
+    assert world.partition.log_end_offset == 0
+    world.append(1, acks=1)  # Which it does not concern.
+    assert world.partition.log_end_offset == 1
+
+
+def test_more_replicas_than_there_are_cannot_be_asked_for() -> None:
+    world = LedPartition(followers=(1,), min_insync_replicas=3)
+    world.append(1, acks=ACKS_ALL)
+    assert world.partition.min_insync_replicas == 2
+
+
+@run_async
+async def test_too_few_in_sync_replicas_after_an_append_are_told_at_once() -> None:
+    parked = _parked()
+    world = LedPartition(min_insync_replicas=2, events=PartitionEventHub(parked))
+    producer = _Producer(world, parked)
+    world.apply(isr=(0, 1))
+    assert not producer.is_answered
+    world.apply(isr=(0,))
+    assert producer.error is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+
+@run_async
+async def test_a_waiting_producer_is_sent_to_the_new_leader() -> None:
+    parked = _parked()
+    world = LedPartition(events=PartitionEventHub(parked))
+    producer = _Producer(world, parked)
+    world.fetch_all(1)
+    assert not producer.is_answered
+    world.apply(leader=1, leader_epoch=5)
+    assert producer.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@run_async
+async def test_a_follower_that_leaves_lets_producers_go_on() -> None:
+    parked = _parked()
+    world = LedPartition(events=PartitionEventHub(parked))
+    world.fetch_all(1, 2)
+    producer = _Producer(world, parked)
+    world.fetch_all(1)
+    world.clock.advance(LAG_MAX_MS + 1)
+    world.fetch_all(1)
+    world.leadership.check_isr()
+    assert not producer.is_answered
+    world.controller.accept()
+    assert producer.error is None
+
+
+@run_async
+async def test_a_producer_waits_for_the_disk_of_a_leader_that_became_alone_meanwhile() -> None:
+    parked = _parked()
+    world = LedPartition(
+        followers=(1,), acks_all_flush=AcksAllFlush.AUTO, events=PartitionEventHub(parked)
+    )
+    world.threads.is_holding = True
+    producer = _Producer(world, parked)
+    world.apply(isr=(0,))
+    assert world.high_watermark == 1
+    assert not producer.is_answered
+    world.threads.release()
+    await settled(lambda: producer.is_answered)
+    assert producer.error is None
+    await world.partition.close()
+
+
+def test_a_demoted_leader_acknowledges_nothing_even_if_its_high_watermark_rises() -> None:
+    world = LedPartition()
+    end_offset = world.append(1)
+    world.apply(leader=1, leader_epoch=5)
+    world.partition.follower_appended(0, end_offset, 0)
+    assert world.high_watermark == end_offset
+    with pytest.raises(KafkaError):
+        world.partition.is_acknowledged(end_offset, durably=False)
+
+
+@run_async
+async def test_a_switch_of_the_flush_is_followed_by_who_waits() -> None:
+    world = LedPartition(isr=(0,), acks_all_flush=AcksAllFlush.OFF)
+    end_offset = world.append(1, acks=ACKS_ALL)
+    world.partition.rules = PartitionRules(1, AcksAllFlush.AUTO, LAG_MAX_MS)
+    assert not world.partition.is_acknowledged(end_offset, durably=False)
+    await settled(lambda: world.partition.is_acknowledged(end_offset, durably=False))
+    await world.partition.close()
