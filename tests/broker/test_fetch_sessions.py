@@ -30,7 +30,7 @@ def _start(
     sessions: FetchSessions, size: int, now_ms: int, *, is_privileged: bool = False
 ) -> FetchSession | None:
     return sessions.start_session(
-        _targets(size), by_id=False, is_privileged=is_privileged, now_ms=now_ms
+        _targets(size), by_id=False, replica_id=2 if is_privileged else -1, now_ms=now_ms
     )
 
 

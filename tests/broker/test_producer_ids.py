@@ -77,3 +77,37 @@ def test_a_client_that_hangs_up_does_not_take_the_block_from_the_others() -> Non
 
     assert asyncio.run(run()) == 0
     assert blocks.count == 1
+
+
+def test_the_next_block_is_there_before_the_present_one_is_used_up() -> None:
+    blocks = Blocks(20)
+    ids = ProducerIds(blocks.allocate)
+
+    async def run() -> None:
+        assert [await ids.next_id() for _ in range(17)] == list(range(17))
+        await asyncio.sleep(0.001)
+        assert blocks.count == 1
+        assert await ids.next_id() == 17
+        await asyncio.sleep(0.001)
+        assert blocks.count == 2
+        # For a while there may be no controller now.
+        blocks.failures = 1
+        assert [await ids.next_id() for _ in range(10)] == list(range(18, 28))
+        assert blocks.count == 2
+
+    asyncio.run(run())
+
+
+def test_a_block_that_cannot_be_had_in_advance_is_asked_for_again() -> None:
+    blocks = Blocks(20)
+    ids = ProducerIds(blocks.allocate)
+
+    async def run() -> list[int]:
+        taken = [await ids.next_id() for _ in range(17)]
+        blocks.failures = 1
+        taken.append(await ids.next_id())
+        await asyncio.sleep(0.001)
+        assert (blocks.failures, blocks.count) == (0, 1)
+        return taken + [await ids.next_id() for _ in range(5)]
+
+    assert asyncio.run(run()) == list(range(23))

@@ -33,6 +33,18 @@ def test_ids_ports_and_directories_count_up(tmp_path: Path) -> None:
     assert store_directory(values) == f"{tmp_path}/a/metadata"
 
 
+def test_topics_of_the_brokers_have_a_replica_on_each_up_to_the_setting() -> None:
+    names = ("offsets.topic.replication.factor", "transaction.state.log.replication.factor")
+
+    def factors(count: int, texts: dict[str, str]) -> list[int]:
+        [first, *_] = broker_settings(static_of(texts), count)
+        return [first.integer(name) for name in names]
+
+    assert factors(2, {}) == [2, 2]
+    assert factors(5, {}) == [3, 3]
+    assert factors(2, {names[0]: "1"}) == [1, 2]
+
+
 def test_the_first_id_can_be_chosen_under_either_name_and_free_ports_stay_free() -> None:
     for name in ("broker.id", "node.id"):
         values = static_of({name: "7", "listeners": "PLAINTEXT://127.0.0.1:0"})

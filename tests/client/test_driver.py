@@ -18,6 +18,7 @@ from headwater.client.driver import Driver
 from headwater.client.errors import BrokerUnreachableError
 from headwater.net.peer_errors import PeerTimeoutError
 from headwater.wire.api_keys import ApiKey
+from headwater.wire.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from headwater.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from headwater.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from tests.support.async_tests import run_async
@@ -34,6 +35,7 @@ class Asking:
         self.to_ask: list[Ask] = []
         self.heard: list[Any] = []
         self.wake_s: float | None = None
+        self.coordinators = CoordinatorCache()
         self.asked_count = 0
         self._news = asyncio.Event()
 
@@ -68,7 +70,7 @@ class Asking:
 async def driven(cluster: ScriptedCluster) -> AsyncIterator[tuple[Driver, Asking]]:
     async with connection_to(cluster) as connection:
         machine = Asking()
-        driver = Driver(connection, CoordinatorCache(), [machine])
+        driver = Driver(connection, machine.coordinators, [machine])
         try:
             yield driver, machine
         finally:
@@ -171,6 +173,30 @@ async def test_a_coordinator_is_looked_for_once_and_again_when_it_is_lost() -> N
             0,
             1,
         ]
+
+
+@run_async
+async def test_a_broker_that_missed_the_failover_is_not_believed_for_ever() -> None:
+    async with ScriptedCluster(broker_count=3) as cluster:
+        # Broker 0, the first one that is asked, is cut off from the others and knows nothing of it.
+        cluster.script(
+            ApiKey.FIND_COORDINATOR,
+            lambda call: FindCoordinatorResponse(
+                coordinators=[Coordinator(key="g", node_id=0 if call.broker_id == 0 else 2)]
+            ),
+        )
+        cluster.script(
+            ApiKey.HEARTBEAT, lambda call: HeartbeatResponse(throttle_time_ms=call.broker_id)
+        )
+        async with driven(cluster) as (driver, machine):
+            for number in range(1, 40):
+                machine.put(GROUP)
+                driver.wake()
+                if (await machine.hears(number))[-1].throttle_time_ms == 2:
+                    break
+                machine.coordinators.note_error(GROUP, ErrorCode.NOT_COORDINATOR)
+        assert machine.heard[0].throttle_time_ms == 0
+        assert machine.heard[-1].throttle_time_ms == 2
 
 
 @run_async

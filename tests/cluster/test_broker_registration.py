@@ -1,12 +1,23 @@
 """What a broker registers is what the others read."""
 
+import asyncio
+from collections.abc import Sequence
+
 import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.cluster.broker_registration import load_brokers, register_broker
+from headwater.cluster.broker_registration import (
+    load_brokers,
+    load_unclean_brokers,
+    register_broker,
+)
 from headwater.cluster.cluster_identity import prepare_store
 from headwater.cluster.image import BrokerInfo, EndpointInfo
 from headwater.cluster.node_documents import CorruptNodeError
+from headwater.cluster.store.embedded_session import EmbeddedSession
+from headwater.cluster.store.embedded_store import EmbeddedStore
+from headwater.cluster.store.errors import UncertainWriteError
+from headwater.cluster.store.metadata_store import Create, Delete, Operation, Result
 from tests.support.async_tests import run_async
 from tests.support.metadata_stores import open_in_memory
 
@@ -48,3 +59,107 @@ async def test_a_registration_that_is_none_is_told(data: bytes) -> None:
     await session.create("/brokers/ids/3", data)
     with pytest.raises(CorruptNodeError, match="/brokers/ids/3"):
         await load_brokers(session)
+
+
+async def _marks(session: EmbeddedSession) -> list[str]:
+    return await session.children("/brokers/unclean")
+
+
+@run_async
+async def test_the_mark_of_an_unclean_return_comes_with_the_registration_and_stays() -> None:
+    store = await open_in_memory()
+    observer, first = store.connect(), store.connect()
+    await prepare_store(observer)
+    await register_broker(first, BROKER, 5)
+    assert await _marks(observer) == []
+    # Nobody else's registration leaves a mark, not even one that is refused.
+    with pytest.raises(KafkaError):
+        await register_broker(observer, BROKER, 5, is_unclean=True)
+    assert await _marks(observer) == []
+    for _ in range(2):
+        # The second time the mark of the first is still there.
+        await first.close()
+        first = store.connect()
+        registered = await register_broker(first, BROKER, 6, is_unclean=True)
+        assert await load_unclean_brokers(observer) == {7}
+        assert await load_brokers(observer) == {7: registered}
+    await first.close()
+    assert await load_unclean_brokers(observer) == {7}
+
+
+class _RacingSession(EmbeddedSession):
+    """The mark is removed and put back, behind the back of a registration."""
+
+    moves = 0
+
+    async def multi(self, operations: Sequence[Operation]) -> list[Result]:
+        if self.moves:
+            self.moves -= 1
+            marks = await self.children("/brokers/unclean")
+            change = Delete("/brokers/unclean/7") if marks else Create("/brokers/unclean/7", b"")
+            await super().multi([change])
+        return await super().multi(operations)
+
+
+@pytest.mark.parametrize("moves", [1, 2, 3, 4])
+@run_async
+async def test_a_mark_that_comes_and_goes_meanwhile_does_not_stop_a_registration(
+    moves: int,
+) -> None:
+    store = await open_in_memory()
+    session = _RacingSession(store, session_id=99)
+    await prepare_store(session)
+    session.moves = moves
+    registered = await register_broker(session, BROKER, 5, is_unclean=True)
+    assert await load_brokers(session) == {7: registered}
+    assert await load_unclean_brokers(session) == {7}
+
+
+@run_async
+async def test_whoever_comes_back_early_waits_for_the_end_of_its_last_life() -> None:
+    store = await open_in_memory()
+    old, new = store.connect(), store.connect()
+    await prepare_store(old)
+    before = await register_broker(old, BROKER, 5)
+    waiting = asyncio.create_task(register_broker(new, BROKER, 6, wait_s=60.0))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    # That the node changes is not its end.
+    await old.set("/brokers/ids/7", (await old.get("/brokers/ids/7")).data)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not waiting.done()
+    await store.expire(old.session_id)
+    after = await asyncio.wait_for(waiting, 20)
+    assert after.broker_epoch > before.broker_epoch
+    third = store.connect()
+    with pytest.raises(KafkaError, match="id 7") as caught:
+        await register_broker(third, BROKER, 7, wait_s=0.02)
+    assert caught.value.code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+
+
+class _DeafSession(EmbeddedSession):
+    """Does a write, or does not, and cannot tell which."""
+
+    def __init__(self, store: EmbeddedStore, session_id: int, fates: list[bool]) -> None:
+        super().__init__(store, session_id)
+        self.fates = fates
+
+    async def multi(self, operations: Sequence[Operation]) -> list[Result]:
+        if not self.fates:
+            return await super().multi(operations)
+        if self.fates.pop():
+            await super().multi(operations)
+        raise UncertainWriteError(operations[0].path)
+
+
+@pytest.mark.parametrize("fates", [[True], [False], [True, False], [False, False]])
+@run_async
+async def test_a_registration_that_was_not_heard_of_is_looked_for(fates: list[bool]) -> None:
+    store = await open_in_memory()
+    observer = store.connect()
+    await prepare_store(observer)
+    session = _DeafSession(store, 99, list(fates))
+    registered = await register_broker(session, BROKER, 5, is_unclean=True)
+    assert await load_brokers(observer) == {7: registered}
+    assert await load_unclean_brokers(observer) == {7}

@@ -1,5 +1,7 @@
 """The controller when brokers fail, come back, and stop in order."""
 
+from pathlib import Path
+
 import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
@@ -10,15 +12,21 @@ from headwater.cluster.new_topic import ControllerOptions, NewTopic
 from tests.support.async_tests import run_async
 from tests.support.broker_crowd import BrokerCrowd, describe, fresh_image
 from tests.support.controllers import until
+from tests.support.metadata_stores import WORLDS, EmbeddedWorld, OpenWorld, open_in_memory
 
 
 async def _check_store(crowd: BrokerCrowd) -> None:
     assert describe(crowd.image) == describe(await fresh_image(crowd))
 
 
+@pytest.mark.parametrize("open_world", WORLDS.values(), ids=WORLDS)
 @run_async
-async def test_stopping_broker_0_of_the_notes() -> None:
-    crowd = await BrokerCrowd.of([1, 0, 2])
+async def test_stopping_broker_0_of_the_notes(open_world: OpenWorld, tmp_path: Path) -> None:
+    async with open_world(tmp_path) as world:
+        await _stop_broker_0(await BrokerCrowd.on(world, [1, 0, 2]))
+
+
+async def _stop_broker_0(crowd: BrokerCrowd) -> None:
     await crowd.create("topic-leader", (1, 2, 0), (2, 0, 1), (0, 1, 2))
     for number, isr in enumerate([(2, 0, 1), (2, 0, 1), (0, 2, 1)]):
         await crowd.alter(isr[:1] if number else isr[2:], "topic-leader", number)
@@ -38,18 +46,19 @@ async def test_stopping_broker_0_of_the_notes() -> None:
 
 @run_async
 async def test_failures_seen_at_once_are_one_change_of_many_partitions() -> None:
-    crowd = await BrokerCrowd.of(range(5))
+    store = await open_in_memory()
+    crowd = await BrokerCrowd.on(EmbeddedWorld(store), range(5))
     await crowd.create("t", *[(1, 2, 3), (2, 1, 4), (4, 2, 1)] * 150)
     changes = crowd.seat.publisher.changes
     changes.clear()
-    before = crowd.store.tree.transaction_id
+    before = store.tree.transaction_id
     await crowd.fail(1, 2)
     await crowd.settle()
     (change,) = changes
     assert change.changed_brokers == {1, 2}
     assert change.changed_partitions == {"t": frozenset(range(450))}
     # Two sessions ended, and 450 states were written by a hundred.
-    assert crowd.store.tree.transaction_id - before == 2 + 5
+    assert store.tree.transaction_id - before == 2 + 5
     assert {each.leader for each in crowd.image.topics["t"].partitions} == {3, 4}
     assert crowd.seat.controller.election_count == 300
     assert crowd.seat.controller.offline_partition_count == 0

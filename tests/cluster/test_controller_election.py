@@ -3,8 +3,11 @@
 import asyncio
 from collections.abc import Sequence
 
+import pytest
+
 from headwater.cluster.controller_election import elect_controller
 from headwater.cluster.store.embedded_session import EmbeddedSession
+from headwater.cluster.store.errors import UncertainWriteError
 from headwater.cluster.store.metadata_store import Operation, Result
 from tests.support.async_tests import run_async
 from tests.support.metadata_stores import open_in_memory
@@ -65,3 +68,46 @@ async def test_an_election_that_was_missed_still_counts() -> None:
     assert (election.controller_id, election.epoch) == (2, 3)
     node = await late.get("/controller_epoch")
     assert (node.data, node.version) == (b"3", election.epoch_version)
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"{}", b'{"version":1,"brokerid":-1}'])
+@run_async
+async def test_a_node_that_names_nobody_leads_to_an_election(data: bytes) -> None:
+    store = await open_in_memory()
+    sessions = [store.connect() for _ in range(3)]
+    assert (await elect_controller(sessions[0], 0, 0)).won
+    await sessions[0].set("/controller", data)
+    elections = await asyncio.gather(
+        *(elect_controller(session, number, 0) for number, session in enumerate(sessions))
+    )
+    assert sum(election.won for election in elections) == 1
+    (winner,) = {election.controller_id for election in elections}
+    assert elections[winner].epoch == 2
+
+
+class _DeafSession(EmbeddedSession):
+    """Does the first write, or does not, and cannot tell which."""
+
+    is_done: bool | None = None
+
+    async def multi(self, operations: Sequence[Operation]) -> list[Result]:
+        is_done, self.is_done = self.is_done, None
+        if is_done is None:
+            return await super().multi(operations)
+        if is_done:
+            await super().multi(operations)
+        raise UncertainWriteError(operations[0].path)
+
+
+@pytest.mark.parametrize("is_done", [True, False])
+@run_async
+async def test_an_election_that_was_not_heard_of_is_looked_for(is_done: bool) -> None:
+    store = await open_in_memory()
+    for epoch in (1, 2):
+        session = _DeafSession(store, session_id=90 + epoch)
+        session.is_done = is_done
+        election = await elect_controller(session, 4, 0)
+        node = await session.get("/controller_epoch")
+        assert (election.won, election.epoch, election.epoch_version) == (True, epoch, node.version)
+        assert (await session.get("/controller")).ephemeral_owner == 90 + epoch
+        await session.delete("/controller")

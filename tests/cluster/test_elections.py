@@ -87,17 +87,14 @@ def _cases(draw: st.DrawFn) -> tuple[ElectionStrategy, PartitionImage, set[int]]
     replicas = draw(st.lists(brokers, min_size=1, unique=True))
     isr = draw(st.lists(st.sampled_from(replicas), min_size=1, unique=True))
     leader = draw(st.sampled_from([NO_LEADER, *isr]))
-    strategy = draw(
-        st.sampled_from(
-            [
-                OfflinePartition(),
-                OfflinePartition(unclean_allowed=True),
-                PreferredReplica(),
-                ControlledShutdown(draw(st.sets(brokers))),
-                ReassignPartition(tuple(draw(st.lists(brokers, unique=True)))),
-            ]
-        )
-    )
+    strategies: list[ElectionStrategy] = [
+        OfflinePartition(),
+        OfflinePartition(unclean_allowed=True),
+        PreferredReplica(),
+        ControlledShutdown(draw(st.sets(brokers))),
+        ReassignPartition(tuple(draw(st.lists(brokers, unique=True)))),
+    ]
+    strategy = draw(st.sampled_from(strategies))
     return strategy, _partition(replicas, isr, leader), draw(st.sets(brokers))
 
 

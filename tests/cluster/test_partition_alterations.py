@@ -15,6 +15,7 @@ from headwater.wire.messages.alter_partition import (
 )
 from tests.support.async_tests import run_async
 from tests.support.broker_crowd import BrokerCrowd, describe, fresh_image
+from tests.support.metadata_stores import EmbeddedWorld, open_in_memory
 
 Spoil = Callable[[AlterPartitionRequest], None]
 
@@ -157,9 +158,12 @@ async def test_a_request_of_version_2_and_one_without_epochs_are_understood() ->
 async def test_a_leader_that_leaves_itself_out_resigns() -> None:
     crowd = await BrokerCrowd.of(range(4))
     await crowd.create("t", (1, 2, 3))
+    await crowd.alter([1, 2])
+    assert (await crowd.alter([2, 3])).error_code == ErrorCode.INVALID_REQUEST
+    await crowd.alter([1, 3, 2])
     answer = await crowd.alter([3, 2])
     assert (answer.error_code, answer.leader_id) == (ErrorCode.NEW_LEADER_ELECTED, 2)
-    assert crowd.partition() == ((1, 2, 3), (3, 2), 2, 1, 1)
+    assert crowd.partition() == ((1, 2, 3), (3, 2), 2, 1, 3)
     assert (await crowd.alter([2])).error_code == ErrorCode.NONE
     before = crowd.partition()
     assert (await crowd.alter([])).error_code == ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
@@ -190,7 +194,8 @@ async def test_a_partition_twice_in_a_request_changes_once() -> None:
 
 @run_async
 async def test_requests_that_wait_together_are_one_change() -> None:
-    crowd = await BrokerCrowd.of(range(1, 5))
+    store = await open_in_memory()
+    crowd = await BrokerCrowd.on(EmbeddedWorld(store), range(1, 5))
     replicas = [(leader, *(each for each in range(1, 5) if each != leader)) for leader in (1, 2, 3)]
     await crowd.create("t", *replicas * 50)
     controller, changes = crowd.seat.controller, crowd.seat.publisher.changes
@@ -206,14 +211,14 @@ async def test_requests_that_wait_together_are_one_change() -> None:
             )
         return request
 
-    transactions = crowd.store.tree.transaction_id
+    transactions = store.tree.transaction_id
     responses = await asyncio.gather(
         *(controller.alter_partitions(shrink(leader)) for leader in (1, 2, 3))
     )
     for response in responses:
         assert {each.error_code for each in response.topics[0].partitions} == {0}
     assert {each.isr for each in crowd.image.topics["t"].partitions} == {(1, 2, 3)}
-    assert len(changes) == 1 and crowd.store.tree.transaction_id == transactions + 2
+    assert len(changes) == 1 and store.tree.transaction_id == transactions + 2
     await crowd.close()
 
 

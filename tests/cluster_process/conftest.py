@@ -14,6 +14,7 @@ from tests.support.headwater_cluster import HeadwaterCluster
 from tests.support.kafka_cluster import KafkaCluster
 from tests.support.three_brokers import ThreeBrokers
 from tests.support.tiers import full_tier
+from tests.support.traffic import PARTITION_COUNT
 from tests.support.zookeeper import fresh_chroot, shared_zookeeper, zookeeper_ensemble
 
 _numbers = itertools.count(1)
@@ -62,9 +63,15 @@ def cluster(running: ThreeBrokers) -> Iterator[ThreeBrokers]:
 
 
 @pytest.fixture
-def new_topic(cluster: ThreeBrokers) -> Callable[..., str]:
+def new_topic(cluster: ThreeBrokers) -> Iterator[Callable[..., str]]:
+    """Makes topics, which are gone after the test: a broker that was killed looks at every log."""
+    created: list[str] = []
+
     def create(**configs: str) -> str:
         named = {name.replace("_", "."): value for name, value in configs.items()}
-        return cluster.create_topic(f"topic-{next(_numbers)}", 3, named)
+        created.append(cluster.create_topic(f"topic-{next(_numbers)}", PARTITION_COUNT, named))
+        return created[-1]
 
-    return create
+    yield create
+    cluster.heal()
+    cluster.delete_topics(created)

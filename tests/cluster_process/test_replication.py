@@ -21,7 +21,7 @@ OWN = "own-client"
 #: What the small tier asks for, of the Headwater cluster alone.
 SMALL = {
     ("hard_bounce", Victim.LEADER, OWN),
-    ("hard_shutdown", Victim.CONTROLLER, "confluent-kafka"),
+    ("hard_shutdown", Victim.CONTROLLER, "aiokafka"),
 }
 
 NewTopic = Callable[..., str]
@@ -57,8 +57,8 @@ def test_replication_with_broker_failure(
 @pytest.mark.parametrize(
     ("victim", "client"),
     [
-        (Victim.LEADER, OWN),
-        pytest.param(Victim.LEADER, "confluent-kafka", marks=pytest.mark.full),
+        (Victim.LEADER, "confluent-kafka"),
+        pytest.param(Victim.LEADER, OWN, marks=pytest.mark.full),
         pytest.param(Victim.CONTROLLER, OWN, marks=pytest.mark.full),
     ],
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.cluster.image_change import ImageChange
+from headwater.cluster.image_change import ImageChange, ImageEdits
 from headwater.coordinator.outcome import Change, Outcome, ProducerIdentity, Reply
 from headwater.coordinator.runtime import CoordinatorRuntime, RuntimeParts
 from headwater.coordinator.shard_log import ShardLog, ShardLogOptions
@@ -266,5 +266,69 @@ def test_whoever_waits_hears_that_the_coordinator_has_moved(tmp_path: Path) -> N
         await broker.context.controller.delete_topics([TOPIC])
         assert await error_of(parked) is ErrorCode.NOT_COORDINATOR
         assert await error_of(put(runtime, "a", "one")) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+    run(tmp_path, scenario)
+
+
+def state_of(
+    broker: HandlerBroker, number: int, *, leader: int = 0, leader_epoch: int = 0
+) -> tuple[ImageChange, int]:
+    """A change of one partition of the topic, which the partition itself has followed already."""
+    image = broker.context.image
+    present = image.topics[TOPIC].partitions[number]
+    state = present._replace(
+        leader=leader, leader_epoch=leader_epoch, partition_epoch=present.partition_epoch + 1
+    )
+    broker.context.partitions.get(TOPIC, number).apply(state)
+    return ImageEdits(partitions={TOPIC: {number: state}}).apply(image), state.leader_epoch
+
+
+def test_a_later_leader_epoch_means_another_shard_though_this_broker_leads_on(
+    tmp_path: Path,
+) -> None:
+    async def scenario(broker: HandlerBroker, runtime: Runtime) -> None:
+        number = runtime.partition_of("a")
+        await put(runtime, "a", "one")
+        before = set(runtime.shards())
+        change, epoch = state_of(broker, number, leader_epoch=1)
+        # The partition has a later epoch, and the shard does not know yet what came before it.
+        assert await error_of(put(runtime, "a", "two")) is ErrorCode.NOT_COORDINATOR
+        assert not runtime.is_led("a", epoch)
+        await runtime.on_image(change)
+        assert runtime.is_led("a", epoch)
+        assert not runtime.is_led("a", epoch - 1)
+        await runtime.loaded()
+        (loaded,) = set(runtime.shards()) - before
+        assert loaded.words == {b"a": b"one"}
+        assert await put(runtime, "a", "three") == "one"
+
+    run(tmp_path, scenario)
+
+
+def test_a_partition_that_another_broker_leads_has_no_shard(tmp_path: Path) -> None:
+    async def scenario(broker: HandlerBroker, runtime: Runtime) -> None:
+        number = runtime.partition_of("a")
+
+        def park(shard: Words, _: int, reply: Reply[str]) -> Outcome:
+            return shard.park(reply)
+
+        parked = asyncio.ensure_future(runtime.ask("a", park))
+        await asyncio.sleep(0)
+        change, _ = state_of(broker, number, leader=9, leader_epoch=1)
+        await runtime.on_image(change)
+        assert await error_of(parked) is ErrorCode.NOT_COORDINATOR
+        assert await error_of(put(runtime, "a", "one")) is ErrorCode.NOT_COORDINATOR
+        assert len(list(runtime.shards())) == PARTITIONS - 1
+        assert not runtime.is_led("a", 1)
+
+    run(tmp_path, scenario)
+
+
+def test_changes_of_the_in_sync_replicas_leave_a_shard_alone(tmp_path: Path) -> None:
+    async def scenario(broker: HandlerBroker, runtime: Runtime) -> None:
+        before = list(runtime.shards())
+        change, _ = state_of(broker, runtime.partition_of("a"))
+        await runtime.on_image(change)
+        assert list(runtime.shards()) == before
 
     run(tmp_path, scenario)

@@ -281,6 +281,8 @@ def test_the_low_watermark_is_that_of_the_live_replicas() -> None:
     assert world.partition.low_watermark == 0
     world.parts.brokers = {each: world.parts.brokers[each] for each in (0, 1)}
     assert world.partition.low_watermark == 3
+    world.leadership.brokers_changed()
+    assert world.events.take() == ["log start"]
 
 
 _steps = st.lists(

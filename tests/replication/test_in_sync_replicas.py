@@ -253,6 +253,22 @@ async def test_what_was_acknowledged_is_durable_before_a_leader_proposes_to_be_a
 
 
 @run_async
+async def test_a_new_leader_does_not_know_what_was_acknowledged_and_makes_all_durable() -> None:
+    world = LedPartition(followers=(1,), acks_all_flush=AcksAllFlush.AUTO)
+    world.append(3)
+    world.apply(leader=1, leader_epoch=5)
+    assert world.high_watermark == 0  # Though the other one may have acknowledged all of it.
+    world.threads.is_holding = True
+    world.parts.brokers = {0: world.parts.brokers[0]}
+    world.apply(leader=0, leader_epoch=6)
+    assert world.controller.wanted == []
+    world.threads.release()
+    await settled(lambda: world.controller.wanted == [(0,)])
+    assert world.partition.log.flushed_offset == 3
+    await world.partition.close()
+
+
+@run_async
 async def test_a_leader_that_the_controller_leaves_alone_syncs_what_others_had() -> None:
     world = LedPartition(followers=(1,), acks_all_flush=AcksAllFlush.AUTO)
     world.append(3)

@@ -89,6 +89,8 @@ class BrokerCluster:
         self._settings = settings
         self._connectors: dict[int, _Connector] = {}
         self._channels: dict[int, PeerChannel] = {}
+        #: Where each broker listens, also when it was stopped and started again.
+        self._ports: dict[int, int] = {}
 
     # -- brokers ---------------------------------------------------------------------------------
 
@@ -115,13 +117,18 @@ class BrokerCluster:
         texts = {
             **SETTINGS,
             **self._settings,
-            "listeners": "PLAINTEXT://127.0.0.1:0",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self._ports.get(broker_id, 0)}",
             "log.dirs": str(self._directory / f"broker-{broker_id}"),
             "broker.id": str(broker_id),
         }
         server = BrokerServer(static_of(texts), BrokerEnvironment(open_store=open_store))
         await server.start()
+        self._ports[broker_id] = server.listeners.endpoints[0].port
         self.servers[broker_id] = server
+
+    def move_away(self, broker_id: int) -> None:
+        """Have a broker that is stopped come back at another address."""
+        del self._ports[broker_id]
 
     async def stop(self, *broker_ids: int) -> None:
         """Stop brokers in order, one after the other."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
+from headwater.base.errors import ErrorCode, KafkaError
 from headwater.cluster.broker_registration import register_broker
 from headwater.cluster.cluster_identity import prepare_store
 from headwater.cluster.image import BrokerInfo, ClusterImage, PartitionImage
 from headwater.cluster.image_loader import load_image
 from headwater.cluster.new_topic import ControllerOptions, ManualAssignment, NewTopic
-from headwater.cluster.store.embedded_session import EmbeddedSession
-from headwater.cluster.store.embedded_store import EmbeddedStore
+from headwater.cluster.store.metadata_store import MetadataStore
 from headwater.wire.messages.alter_partition import (
     AlterPartitionRequest,
     BrokerState,
@@ -20,25 +20,28 @@ from headwater.wire.messages.alter_partition import (
     ResponsePartitionData,
 )
 from tests.support.controllers import Seat, broker_info, take_seat
-from tests.support.metadata_stores import open_in_memory
+from tests.support.metadata_stores import EmbeddedWorld, StoreWorld, open_in_memory
 
 
 class BrokerCrowd:
     """Register and expire brokers on one store; one of them is the controller."""
 
-    def __init__(self, store: EmbeddedStore, options: ControllerOptions | None = None) -> None:
-        self.store = store
+    def __init__(
+        self, world: StoreWorld, observer: MetadataStore, options: ControllerOptions | None = None
+    ) -> None:
+        self.world = world
         self.options = options
-        self.sessions: dict[int, EmbeddedSession] = {}
+        self.sessions: dict[int, MetadataStore] = {}
         self.brokers: dict[int, BrokerInfo] = {}
-        self._seats: list[Seat] = []
+        #: All controllers there have been.
+        self.seats: list[Seat] = []
         #: A session of nobody, to look into the store.
-        self.observer = store.connect()
+        self.observer = observer
 
     @property
     def seat(self) -> Seat:
         """The newest controller."""
-        return self._seats[-1]
+        return self.seats[-1]
 
     @property
     def image(self) -> ClusterImage:
@@ -48,8 +51,18 @@ class BrokerCrowd:
     async def of(
         cls, broker_ids: Iterable[int], options: ControllerOptions | None = None
     ) -> BrokerCrowd:
-        """Live brokers, the first of which is the controller."""
-        crowd = cls(await open_in_memory(), options)
+        """Live brokers on a store in memory, the first of which is the controller."""
+        return await cls.on(EmbeddedWorld(await open_in_memory()), broker_ids, options)
+
+    @classmethod
+    async def on(
+        cls,
+        world: StoreWorld,
+        broker_ids: Iterable[int],
+        options: ControllerOptions | None = None,
+    ) -> BrokerCrowd:
+        """The same on a store of the test's choice."""
+        crowd = cls(world, await world.connect(), options)
         await prepare_store(crowd.observer)
         for broker_id in broker_ids:
             await crowd.register(broker_id)
@@ -57,7 +70,7 @@ class BrokerCrowd:
         return crowd
 
     async def register(self, broker_id: int, *, is_unclean: bool = False) -> None:
-        session = self.store.connect()
+        session = await self.world.connect()
         broker = broker_info(broker_id)
         self.brokers[broker_id] = await register_broker(session, broker, 0, is_unclean=is_unclean)
         self.sessions[broker_id] = session
@@ -65,15 +78,19 @@ class BrokerCrowd:
     async def fail(self, *broker_ids: int) -> None:
         for broker_id in broker_ids:
             del self.brokers[broker_id]
-            await self.store.expire(self.sessions.pop(broker_id).session_id)
+            await self.world.expire(self.sessions.pop(broker_id))
 
     async def elect(self, broker_id: int) -> Seat:
         """Make a broker the controller; there must be none."""
         broker = self.brokers[broker_id]
         seat = await take_seat(
-            self.sessions[broker_id], self.options, broker=broker, is_registered=True
+            self.sessions[broker_id],
+            self.options,
+            broker=broker,
+            is_registered=True,
+            seed=len(self.seats),
         )
-        self._seats.append(seat)
+        self.seats.append(seat)
         return seat
 
     async def replace_controller(self, broker_id: int) -> Seat:
@@ -82,12 +99,14 @@ class BrokerCrowd:
         return await self.elect(broker_id)
 
     async def settle(self) -> None:
-        """Wait until the controller knows who is there."""
+        """Wait until the controller knows who is there, and has dealt with the marks of those."""
         async with asyncio.timeout(20):
-            while self.image.brokers != self.brokers or await self.observer.children(
-                "/brokers/unclean"
-            ):
+            while self.image.brokers != self.brokers or await self._marked():
                 await asyncio.sleep(0)
+
+    async def _marked(self) -> bool:
+        marks = await self.observer.children("/brokers/unclean")
+        return any(int(name) in self.brokers for name in marks)
 
     async def create(self, topic: str, *replicas: tuple[int, ...]) -> None:
         assignments = [ManualAssignment(*each) for each in enumerate(replicas)]
@@ -119,6 +138,8 @@ class BrokerCrowd:
         partition = self.partition(topic, number)
         request = self.alteration(partition.leader, isr, topic, number)
         response = await self.seat.controller.alter_partitions(request)
+        if response.error_code:
+            raise KafkaError(ErrorCode.from_wire(response.error_code))
         return response.topics[0].partitions[0]
 
     def alteration(
@@ -141,9 +162,9 @@ class BrokerCrowd:
         )
 
     async def close(self) -> None:
-        for seat in self._seats:
+        """End the controllers; the store is whoever's who opened it."""
+        for seat in self.seats:
             await seat.controller.close()
-        await self.store.close()
 
     def _epoch(self, broker_id: int) -> int:
         return self.brokers[broker_id].broker_epoch if broker_id in self.brokers else -1

@@ -6,9 +6,9 @@ their power, stop in order, stand still, are cut off from each other and from th
 lose their sessions, and have slow disks. Then the world is healed: every partition gets all of its
 replicas back in sync, everybody gets done, and what is there must be what was promised.
 
-The fault model is that of the durability promise: machines lose their power one at a time, and not
-before the one that lost it before is out of the ISR or back in it. Killed brokers lose nothing, and
-all of them may be killed at once.
+The fault model is that of the durability promise: of every ISR of two or more, one member at least
+does not lose what it has not synced before the others are out of the ISR or have caught up. Killed
+brokers lose nothing, and all of them may be killed at once.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ from headwater.sim.virtual_loop import SimulationDeadlock, SimulationLivelock
 HEALED_TIME_MAX_S = 300.0
 REPLICATION_FACTOR = 3
 _LOOK_INTERVAL_S = 0.05
+#: More than a producer gets done before it is told to finish.
+_BATCHES_MAX = 10_000
 
 Event = Callable[[BrokerHost], Awaitable[None]]
 
@@ -62,11 +64,11 @@ class ClusterCampaign:
         self.event_counts: dict[str, int] = {}
         self._thread_delay_ms_max = choices.thread_delay_ms_max
         self._followers: list[Follower] = []
+        self._producers: list[ProducingClient] = []
         self._working: list[asyncio.Task[Any]] = []
         self._endless: list[asyncio.Task[Any]] = []
         #: What happens to brokers at present, by the broker it happens to.
         self._happening: dict[BrokerHost, asyncio.Task[None]] = {}
-        self._is_power_lost = False
 
     def choose(self, seed: int) -> ClusterChoices:
         """What has to be known before there is a world."""
@@ -125,9 +127,7 @@ class ClusterCampaign:
             self.partitions += await self._create_topic(f"topic-{number}", random.randint(1, 2))
         for number in range(random.randint(2, 3)):
             self._start_producer(
-                random.choice(self.partitions),
-                is_idempotent=number != 2,
-                acks=1 if number == 2 else -1,
+                random.choice(self.partitions), is_idempotent=number != 1, acks=1 if number else -1
             )
         for partition in self.partitions:
             process, link = self.world.start_client("reader", partition)
@@ -148,7 +148,9 @@ class ClusterCampaign:
         client = ProducingClient(
             link, self.world.history, partition, is_idempotent=is_idempotent, acks=acks
         )
-        self._start_task(process.run, client.run(self.random.randint(5, 30)), self._working)
+        self._producers.append(client)
+        work = client.run(_BATCHES_MAX, pace_s_max=self.random.choice((0.1, 0.5)))
+        self._start_task(process.run, work, self._working)
 
     def _start_task(
         self,
@@ -188,7 +190,7 @@ class ClusterCampaign:
             host = self.random.choice(self.world.hosts)
             events = self.events()
             event = self.random.choices([each for each, _ in events], [each for _, each in events])
-            if host not in self._happening and not self._is_power_lost:
+            if host not in self._happening:
                 self._begin(event[0], host)
             self.world.observer.compare_logs()
         while self._happening:
@@ -221,8 +223,7 @@ class ClusterCampaign:
 
     async def kill(self, host: BrokerHost) -> None:
         host.kill()
-        await self._some_time()
-        await self._start(host)
+        await self._come_back(host)
 
     async def kill_all(self, _host: BrokerHost) -> None:
         """All brokers that nothing else happens to end at once; they come back as they like."""
@@ -239,20 +240,20 @@ class ClusterCampaign:
         await self._start(host)
 
     async def lose_power(self, host: BrokerHost) -> None:
-        observer = self.world.observer
-        is_alone = all(other is host for other in self._happening)
-        if not is_alone or observer.has_suspects or not observer.may_lose_power(self._id(host)):
-            await self.kill(host)
-            return
-        self._is_power_lost = True
-        for partition in observer.power_lost(self._id(host)):
-            self._set_back(partition)
-        host.lose_power()
-        await self._some_time()
-        await self._start(host)
-        while observer.has_suspects:
-            await asyncio.sleep(0.1)
-        self._is_power_lost = False
+        if self.random.random() < 0.2:
+            host.kill()
+            await self._some_time(1.0)
+        if self.may_lose_power(host):
+            for partition in self.world.observer.power_lost(self._id(host)):
+                self._set_back(partition)
+            host.lose_power()
+        elif host.is_up:
+            host.kill()
+        await self._come_back(host)
+
+    def may_lose_power(self, host: BrokerHost) -> bool:
+        """Whether the durability promise covers it."""
+        return self.world.observer.may_lose_power(self._id(host))
 
     def _set_back(self, partition: TopicPartition) -> None:
         for follower in self._followers:
@@ -321,6 +322,8 @@ class ClusterCampaign:
             await asyncio.sleep(0.2)
 
     async def _finish_clients(self) -> None:
+        for producer in self._producers:
+            producer.finish()
         done, late = await asyncio.wait(self._working, timeout=HEALED_TIME_MAX_S)
         for task in (*done, *(task for task in self._endless if task.done())):
             task.result()

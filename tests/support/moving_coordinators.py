@@ -34,3 +34,9 @@ def coordinator_of(cluster: BrokerCluster, kind: CoordinatorKind, key: str) -> i
 
 def partition_of(cluster: BrokerCluster, kind: CoordinatorKind, key: str) -> int:
     return partition_for(key, len(cluster.image.topics[kind.topic].partitions))
+
+
+async def new_coordinator(cluster: BrokerCluster, kind: CoordinatorKind, key: str) -> int:
+    """Wait until a running broker coordinates a key, and return which."""
+    await cluster.until(lambda: coordinator_of(cluster, kind, key) in cluster.servers)
+    return coordinator_of(cluster, kind, key)

@@ -13,7 +13,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-READY = re.compile(r"^Headwater is ready: ([^(]+) \(broker (\d+), cluster ([^,]+),.*\n", re.M)
+#: The address of the first broker, its id, and the cluster's.
+READY = re.compile(
+    r"^Headwater is ready: ([^(]+) \(brokers? (\d+)[\d, ]*, cluster ([^,]+),.*\n", re.M
+)
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
 

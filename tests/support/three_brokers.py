@@ -162,12 +162,16 @@ class ThreeBrokers(ABC):
         """Which brokers these are; a controller that is none has no number here."""
         return [broker_id for broker_id, node in self.nodes.items() if node in list(nodes)]
 
-    def partition(self, topic: str, partition: int) -> PartitionInfo:
+    def partition(
+        self, topic: str, partition: int, asked: Iterable[int] = BROKER_IDS
+    ) -> PartitionInfo:
+        """What one of the brokers that are `asked` says of a partition."""
+
         async def look(connection: ClusterConnection) -> PartitionInfo:
             await connection.refresh([topic])
             return (await connection.find_topic(topic)).partition(partition)
 
-        return self.ask(look)
+        return self.ask(look, asked)
 
     def leader_of(self, topic: str, partition: int) -> int:
         """The broker that leads the partition now; -1 if none does."""
@@ -209,6 +213,12 @@ class ThreeBrokers(ABC):
             self.wait_in_sync(name, number, 3)
         return name
 
+    def delete_topics(self, names: Iterable[str]) -> None:
+        async def delete(connection: ClusterConnection) -> None:
+            require_all(await AdminOperations(connection).delete_topics(list(names)))
+
+        self.ask(delete)
+
     def wait_in_sync(self, topic: str, partition: int, count: int) -> None:
         """Until so many replicas of the partition are in sync."""
 
@@ -227,15 +237,36 @@ class ThreeBrokers(ABC):
         )
         return self.leader_of(topic, partition)
 
+    def wait_settled(self, topic: str, partition_count: int) -> None:
+        """Until all brokers say the same of the topic, and all its replicas are in sync.
+
+        A broker that comes to itself after it was cut off may take itself for a leader for a while.
+        """
+
+        def settled() -> bool:
+            for number in range(partition_count):
+                said = [self.partition(topic, number, [each]) for each in BROKER_IDS]
+                heads = {(each.leader_id, each.leader_epoch, frozenset(each.isr)) for each in said}
+                if len(heads) > 1 or set(said[0].isr) != set(BROKER_IDS):
+                    return False
+            return True
+
+        self._wait(settled, f"all brokers agree on {topic}")
+
     def wait_for_brokers(self, broker_ids: Iterable[int]) -> None:
-        """Until the cluster knows these brokers and no others."""
+        """Until the brokers that can be asked know these brokers and no others."""
         wanted = set(broker_ids)
 
         async def known(connection: ClusterConnection) -> set[int]:
             await connection.refresh(())
             return set(connection.metadata.brokers)
 
-        self._wait(lambda: self.ask(known) == wanted, f"the brokers are {wanted}")
+        def all_know() -> bool:
+            running = [each for each, node in self.nodes.items() if node.is_running]
+            asked = [each for each in running if each not in self._away]
+            return all(self.ask(known, [each]) == wanted for each in asked)
+
+        self._wait(all_know, f"the brokers are {wanted}")
 
     def _wait(self, condition: Callable[[], bool], what: str) -> None:
         def holds() -> bool:
@@ -249,14 +280,19 @@ class ThreeBrokers(ABC):
         except TimeoutError as late:
             raise TimeoutError(f"{late}\n{self.logs()}") from None
 
-    def ask(self, work: Callable[[ClusterConnection], Awaitable[Result]]) -> Result:
-        """Ask a broker that can be reached."""
+    def ask(
+        self,
+        work: Callable[[ClusterConnection], Awaitable[Result]],
+        asked: Iterable[int] = BROKER_IDS,
+    ) -> Result:
+        """Ask one of these brokers, which can be reached; what it says may be out of date."""
+        among = set(asked) - self._away
 
         async def ask() -> Result:
             reachable = [
                 node.bootstrap
                 for broker_id, node in self.nodes.items()
-                if node.is_running and broker_id not in self._away
+                if node.is_running and broker_id in among
             ]
             async with ClusterConnection(
                 ",".join(reachable), request_timeout_s=ANSWER_S

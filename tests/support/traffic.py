@@ -107,6 +107,7 @@ class Traffic:
         ledger = self.writer.ledger
         assert ledger.refused == [], f"{len(ledger.refused)} records: {ledger.refused[:3]}"
         count = self._partition_count
+        self._cluster.wait_settled(self.topic, count)
         records = read_all(self._cluster.bootstrap, self.topic, count)
         found: dict[int, list[int]] = {number: [] for number in range(count)}
         content: dict[tuple[int, int], int] = {}

@@ -50,4 +50,4 @@ async def _ask(context: BrokerContext) -> None:
         request, timeout_s
     )
     if response.error_code:
-        raise KafkaError(ErrorCode(response.error_code))
+        raise KafkaError(ErrorCode.from_wire(response.error_code))

@@ -102,6 +102,9 @@ class FetchSession:
                 f"The session's next epoch is {self.epoch}, and the request has {epoch}.",
             )
 
+    def close(self) -> None:
+        """The session is over."""
+
     def advance(self, now_ms: int) -> None:
         self.used_ms = now_ms
         self.epoch = 1 if self.epoch == _EPOCH_MAX else self.epoch + 1

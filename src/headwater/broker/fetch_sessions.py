@@ -18,16 +18,24 @@ from headwater.broker.fetch_session import (
     FetchSession,
     SessionKey,
 )
-from headwater.replication.fetch import FetchTarget
+from headwater.broker.replica_session import ReplicaSession
+from headwater.replication.fetch import CONSUMER_REPLICA_ID, FetchTarget
+from headwater.replication.follower_watches import FollowerWatches
 
 EVICTION_MS = 120_000
 _SESSION_ID_MAX = 2**31 - 1
 
 
 class FetchSessions:
-    def __init__(self, slots: Callable[[], int], random_source: random.Random) -> None:
+    def __init__(
+        self,
+        slots: Callable[[], int],
+        random_source: random.Random,
+        watches: FollowerWatches | None = None,
+    ) -> None:
         self._slots = slots
         self._random = random_source
+        self._watches = FollowerWatches() if watches is None else watches
         #: In order of use, the one that was not used for longest first.
         self._sessions: dict[int, FetchSession] = {}
         self.evicted_count = 0
@@ -71,22 +79,35 @@ class FetchSessions:
         targets: Sequence[FetchTarget],
         *,
         by_id: bool,
-        is_privileged: bool,
+        replica_id: int = CONSUMER_REPLICA_ID,
         now_ms: int,
     ) -> FetchSession | None:
         """A new session for a full request, if there is room for it and something to remember."""
-        if not targets or not self._make_room(len(targets), is_privileged, now_ms):
+        is_follower = replica_id != CONSUMER_REPLICA_ID
+        if not targets or not self._make_room(len(targets), is_follower, now_ms):
             return None
         session_id = self._new_id()
-        session = FetchSession(
-            session_id, targets, by_id=by_id, is_privileged=is_privileged, now_ms=now_ms
-        )
+        if is_follower:
+            session: FetchSession = ReplicaSession(
+                session_id,
+                targets,
+                by_id=by_id,
+                now_ms=now_ms,
+                replica_id=replica_id,
+                watches=self._watches,
+            )
+        else:
+            session = FetchSession(
+                session_id, targets, by_id=by_id, is_privileged=False, now_ms=now_ms
+            )
         self._sessions[session_id] = session
         return session
 
     def close_session(self, session_id: int) -> None:
         """The reader is done with it."""
-        self._sessions.pop(session_id, None)
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.close()
 
     def _new_id(self) -> int:
         while True:
@@ -118,7 +139,7 @@ class FetchSessions:
         return False
 
     def _evict(self, session: FetchSession) -> None:
-        del self._sessions[session.session_id]
+        self.close_session(session.session_id)
         self.evicted_count += 1
 
 

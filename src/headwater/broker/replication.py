@@ -60,6 +60,9 @@ class Replication:
         self.events.add(_CleanedLogs(cleaner))
 
     def start(self, partitions: Partitions) -> None:
+        self._settings.subscribe(
+            ["num.replica.fetchers"], lambda _: self.fetchers.settings_changed()
+        )
         self._checks = IsrChecks(
             partitions, lambda: self._settings.integer("replica.lag.time.max.ms")
         )

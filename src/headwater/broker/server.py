@@ -234,6 +234,7 @@ class BrokerServer:
             fetch_sessions=FetchSessions(
                 lambda: settings.integer("max.incremental.fetch.session.cache.slots"),
                 random.child("fetch-sessions").generator,
+                parked.watches,
             ),
             producer_ids=ProducerIds(lambda: allocate_block(self.context)),
             metrics=BrokerMetrics(),
@@ -365,12 +366,9 @@ class BrokerServer:
     async def stop(self) -> None:
         """Answer what is under way, leave everything durable, and let go of it."""
         context, upkeep, directories = self._context, self._upkeep, self._directories
-        if self._rebalancing is not None:
-            await self._rebalancing.close()
         if context is not None:
             await hand_over_leaderships(context)
-        if self._replication is not None:
-            await self._replication.close()
+        await self._leave_cluster()
         self.listeners.stop_accepting()
         if context is not None:
             context.parked.fetch.complete_all()
@@ -381,7 +379,6 @@ class BrokerServer:
         await self.listeners.close(_ANSWER_GRACE_S)
         if context is not None:
             context.parked.complete_all()
-            await context.member.close()
             await context.partitions.settle()
             for partition in context.partitions:
                 await partition.close()
@@ -394,8 +391,18 @@ class BrokerServer:
             await self._run_in_background(lambda: directories.shutdown(epoch))
         await self._abandon()
 
+    async def _leave_cluster(self) -> None:
+        """Rule no more, follow no more; requests are still answered."""
+        if self._rebalancing is not None:
+            await self._rebalancing.close()
+        if self._context is not None:
+            await self._context.member.close()
+        if self._replication is not None:
+            await self._replication.close()
+
     async def _abandon(self) -> None:
         """Let go of everything, in whatever state it is."""
+        await self._leave_cluster()
         self._load.stop()
         if self._metrics_endpoint is not None:
             self._metrics_endpoint.close()

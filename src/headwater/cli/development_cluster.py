@@ -21,6 +21,10 @@ BROKERS_FLAG: Final = "--brokers"
 _STORE_DIRECTORY: Final = "metadata"
 #: What every data directory of a broker has.
 _MARK: Final = "meta.properties"
+_INTERNAL_REPLICAS = (
+    "offsets.topic.replication.factor",
+    "transaction.state.log.replication.factor",
+)
 _LISTENER_SETTINGS = ("listeners", "advertised.listeners")
 
 
@@ -28,7 +32,7 @@ def broker_settings(values: SettingValues, count: int) -> list[SettingValues]:
     """What each broker starts with; raises `SettingError` where they would get into each other."""
     _refuse_directories_of_one(values)
     first_id = max(broker_id_of(values), 0)
-    brokers = [_settings_of(values, first_id, index) for index in range(count)]
+    brokers = [_settings_of(values, first_id, index, count) for index in range(count)]
     _check_ports(brokers)
     return brokers
 
@@ -58,7 +62,7 @@ def _refuse_directories_of_one(values: SettingValues) -> None:
             )
 
 
-def _settings_of(values: SettingValues, first_id: int, index: int) -> SettingValues:
+def _settings_of(values: SettingValues, first_id: int, index: int, count: int) -> SettingValues:
     broker_id = first_id + index
     texts = {
         "broker.id": str(broker_id),
@@ -68,6 +72,10 @@ def _settings_of(values: SettingValues, first_id: int, index: int) -> SettingVal
     }
     if values.optional_integer("node.id") is not None:
         texts["node.id"] = str(broker_id)
+    for name in _INTERNAL_REPLICAS:
+        # Said, so that a topic which is made while brokers still start waits for all of them.
+        if name not in values.sources:
+            texts[name] = str(min(count, values.integer(name)))
     for name in _LISTENER_SETTINGS:
         listeners = values.optional_text(name)
         if listeners:

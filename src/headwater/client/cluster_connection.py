@@ -263,6 +263,11 @@ class ClusterConnection:
                 f"the address that the cluster gives for it: {error}"
             ) from None
 
+    def draw_broker(self) -> int | None:
+        """The id of one of the brokers, any one; None if none is known."""
+        brokers = sorted(self.metadata.brokers)
+        return self.generator.choice(brokers) if brokers else None
+
     def _least_loaded(self) -> PeerChannel | None:
         """The open channel with the fewest answers to wait for."""
         ordinary = [

@@ -36,16 +36,21 @@ class CoordinatorKind(IntEnum):
 
 
 async def find_coordinators(
-    connection: ClusterConnection, kind: CoordinatorKind, keys: Sequence[str]
+    connection: ClusterConnection,
+    kind: CoordinatorKind,
+    keys: Sequence[str],
+    broker_id: int | None = None,
 ) -> dict[str, int | KafkaError]:
-    """The id of the broker that coordinates each key, or why there is none; one attempt."""
-    channel = await connection.channel()
+    """The id of the broker that coordinates each key, or why there is none; one attempt.
+
+    `broker_id` is who is asked, any broker if None.
+    """
+    channel = await connection.channel(broker_id)
     versions = channel.versions.get(ApiKey.FIND_COORDINATOR)
     if versions is not None and versions.highest < _BATCHED_SINCE:
-        return {key: await _find_one(connection, kind, key) for key in keys}
-    response = await connection.ask(
-        FindCoordinatorRequest(key_type=kind, coordinator_keys=list(keys)), FindCoordinatorResponse
-    )
+        return {key: await _find_one(connection, kind, key, broker_id) for key in keys}
+    request = FindCoordinatorRequest(key_type=kind, coordinator_keys=list(keys))
+    response = await connection.ask(request, FindCoordinatorResponse, broker_id)
     return {
         found.key: _outcome(
             connection, kind, found.key, found.node_id, found.error_code, found.error_message
@@ -55,11 +60,10 @@ async def find_coordinators(
 
 
 async def _find_one(
-    connection: ClusterConnection, kind: CoordinatorKind, key: str
+    connection: ClusterConnection, kind: CoordinatorKind, key: str, broker_id: int | None
 ) -> int | KafkaError:
-    found = await connection.ask(
-        FindCoordinatorRequest(key=key, key_type=kind), FindCoordinatorResponse
-    )
+    request = FindCoordinatorRequest(key=key, key_type=kind)
+    found = await connection.ask(request, FindCoordinatorResponse, broker_id)
     return _outcome(connection, kind, key, found.node_id, found.error_code, found.error_message)
 
 

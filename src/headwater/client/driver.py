@@ -2,12 +2,14 @@
 
 Requests to one broker over one lane leave in the order in which they were asked for, also while the
 connection is still being made: a producer's order depends on it. A request that is not answered in
-time costs its connection, because nobody knows any more what the broker has done.
+time costs its connection, because nobody knows any more what the broker has done. A broker that
+cannot be connected to may have another address by now, so the brokers are asked for anew.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import Any
@@ -52,7 +54,10 @@ class Driver:
         #: What waits for a channel that is being opened, in order: later ones wait behind it.
         self._waiting: dict[Place, list[Ask]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._address_search: asyncio.Task[None] | None = None
         self._searches: dict[CoordinatorOf, asyncio.Task[int]] = {}
+        #: Those that were looked for before.
+        self._searched: set[CoordinatorOf] = set()
 
     def wake(self) -> None:
         """Ask the machines soon; many calls at once cost no more than one."""
@@ -127,6 +132,8 @@ class Driver:
         try:
             channel = await self._connection.channel(*place)
         except KafkaError as error:
+            if place[0] is not None and self._address_search is None:
+                self._address_search = self._start(self._find_addresses())
             for ask in self._waiting.pop(place):
                 self._failed(ask, _passing(error))
         except asyncio.CancelledError:
@@ -148,10 +155,18 @@ class Driver:
         else:
             self._send_to((broker_id, ask.lane), ask)
 
-    def _start(self, work: Coroutine[None, None, None]) -> None:
+    async def _find_addresses(self) -> None:
+        try:
+            with contextlib.suppress(KafkaError):
+                await self._connection.refresh(())
+        finally:
+            self._address_search = None
+
+    def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     def _send_over(self, channel: PeerChannel, ask: Ask) -> None:
         try:
@@ -222,7 +237,11 @@ class Driver:
         if not self._connection.metadata.brokers:
             await self._connection.refresh(())
         kind, key = coordinator
-        found = (await find_coordinators(self._connection, kind, [key]))[key]
+        # Not always the same broker: one that is cut off from its cluster goes on believing that
+        # it coordinates what others have long taken over.
+        broker_id = self._connection.draw_broker() if coordinator in self._searched else None
+        self._searched.add(coordinator)
+        found = (await find_coordinators(self._connection, kind, [key], broker_id))[key]
         if isinstance(found, KafkaError):
             # It may be a broker that the metadata do not have yet.
             await self._connection.refresh(())

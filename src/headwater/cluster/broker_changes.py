@@ -96,15 +96,19 @@ class BrokerChanges:
 
     def _plan(self, turnover: BrokerTurnover) -> dict[TopicPartition, PartitionImage]:
         states: dict[TopicPartition, PartitionImage] = {}
+        # Most partitions are like others: each distinct one is planned once, and kept once.
+        plans: dict[tuple[PartitionImage, bool], PartitionImage | None] = {}
         for topic in self._publisher.image.topics.values():
-            unclean_allowed: bool | None = None
+            unclean_allowed = self._is_unclean_allowed(topic.name)
             for number, partition in enumerate(topic.partitions):
-                if turnover.concerns(partition):
-                    if unclean_allowed is None:
-                        unclean_allowed = self._is_unclean_allowed(topic.name)
-                    state = turnover.plan(partition, unclean_allowed=unclean_allowed)
-                    if state is not None:
-                        states[TopicPartition(topic.name, number)] = state
+                if not turnover.concerns(partition):
+                    continue
+                key = (partition, unclean_allowed)
+                if key not in plans:
+                    plans[key] = turnover.plan(partition, unclean_allowed=unclean_allowed)
+                state = plans[key]
+                if state is not None:
+                    states[TopicPartition(topic.name, number)] = state
         return states
 
     def _is_unclean_allowed(self, topic: str) -> bool:

@@ -66,9 +66,10 @@ class BrokerTurnover:
             strategy = OfflinePartition(unclean_allowed and candidates is trusted)
             elected = strategy.elect(partition._replace(isr=candidates), self.electable)
             if elected is not None:
-                if elected.leader in trusted:
-                    return elected._replace(isr=shrunk(trusted, well or self.live, self.live))
-                return elected
+                if elected.leader not in trusted:
+                    return elected
+                staying = {elected.leader, *(well or self.live)}
+                return elected._replace(isr=shrunk(trusted, staying, self.live))
         isr = shrunk(trusted, well, self.live)
         if partition.leader != NO_LEADER:
             return led_by(partition, NO_LEADER, isr)

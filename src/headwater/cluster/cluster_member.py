@@ -24,13 +24,17 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.randomness import SeededRandom
 from headwater.cluster.broker_registration import register_broker
 from headwater.cluster.controller import Controller
-from headwater.cluster.controller_election import Election, elect_controller
+from headwater.cluster.controller_election import (
+    Election,
+    controller_named,
+    elect_controller,
+)
 from headwater.cluster.image import NO_CONTROLLER, BrokerInfo, ClusterImage
 from headwater.cluster.image_distribution import ImageDistribution, SendUpdate
 from headwater.cluster.image_publisher import ImagePublisher, Subscriber
 from headwater.cluster.image_update import fits, updated
 from headwater.cluster.new_topic import ControllerOptions
-from headwater.cluster.node_documents import CorruptNodeError, decode_controller
+from headwater.cluster.node_documents import CorruptNodeError
 from headwater.cluster.node_locations import CONTROLLER
 from headwater.cluster.store.errors import (
     BadVersionError,
@@ -91,6 +95,7 @@ class ClusterMember:
         self._is_ready = asyncio.Event()
         self._seat: _Seat | None = None
         self._is_deposed = False
+        self._session: MetadataStore | None = None
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         #: Gets the reason if the member cannot go on.
@@ -139,11 +144,18 @@ class ClusterMember:
         self._task.add_done_callback(self._on_done)
 
     async def close(self) -> None:
-        """Give up the seat; the sessions are their owner's to close."""
+        """Give up the seat to others; the sessions are their owner's to close."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
+        was_controller = self.is_controller
         await self._leave_seat()
+        if was_controller and self._session is not None:
+            # At once, for the session goes on until the logs are closed.
+            with contextlib.suppress(StoreError, KafkaError):
+                node = await self._session.exists(CONTROLLER)
+                if node is not None and node.ephemeral_owner == self._session.session_id:
+                    await self._session.delete(CONTROLLER, node.version)
 
     def _on_done(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
@@ -152,6 +164,7 @@ class ClusterMember:
             self.failed.set_result(error)
 
     async def _register(self, session: MetadataStore, *, is_unclean: bool) -> None:
+        self._session = session
         session.on_expired(self._wake.set)
         self.broker = await register_broker(
             session,
@@ -213,11 +226,7 @@ class ClusterMember:
         is_own = node.ephemeral_owner == session.session_id
         if self._is_deposed or not is_own:
             await self._leave_seat()
-        try:
-            controller_id = decode_controller(CONTROLLER, node.data)
-        except CorruptNodeError as error:
-            _logger.error("%s It is removed, and a controller elected.", error)
-            controller_id = NO_CONTROLLER
+        controller_id = controller_named(node)
         if controller_id == NO_CONTROLLER or (is_own and self._seat is None):
             # It names nobody, or this broker, which does not rule: so let there be another one.
             with contextlib.suppress(NoNodeError, BadVersionError):
@@ -273,7 +282,6 @@ class ClusterMember:
         async with self._receiving:
             if request.controller_epoch < self._controller_epoch:
                 return UpdateImageResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
-            self._controller_epoch = request.controller_epoch
             image = self.image
             is_late = (
                 request.controller_epoch == image.controller_epoch
@@ -283,7 +291,20 @@ class ClusterMember:
                 return UpdateImageResponse(
                     error_code=ErrorCode.INVALID_UPDATE_VERSION, version=image.version
                 )
-            await self._publisher.publish(updated(image, request))
+            change = updated(image, request)
+            if not self._is_addressed(change.image):
+                return UpdateImageResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+            self._controller_epoch = request.controller_epoch
+            await self._publisher.publish(change)
             self._has_image = True
             self._know_controller(self.controller_id)
             return UpdateImageResponse(version=request.to_version)
+
+    def _is_addressed(self, image: ClusterImage) -> bool:
+        """Whether the controller speaks to this life of the broker.
+
+        What it decided for an earlier one, it may not let this one do: that one had the ends of its
+        logs, and this one may have lost them.
+        """
+        told = image.brokers.get(self.broker.broker_id)
+        return told is not None and told.broker_epoch == self.broker.broker_epoch

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -27,6 +28,8 @@ _logger = logging.getLogger(__name__)
 
 #: How long a change waits for a broker other than the controller's own.
 FOLLOW_LIMIT_S: Final = 5.0
+#: A broker that stops cannot be reached for a moment before it is gone, which is no news.
+WARN_AFTER_S: Final = 5.0
 #: How long a feed leaves a broker alone that could not be told.
 RETRY_PAUSE_S: Final = 0.1
 
@@ -98,6 +101,7 @@ class _Feed:
         self._acknowledged = _NOTHING
         #: Whether it failed to follow in time, so that nobody waits for it.
         self._is_behind = False
+        self._warn_at_s = math.inf
         self._distribution = distribution
         self._news = asyncio.Event()
         self._progress = asyncio.Event()
@@ -147,10 +151,8 @@ class _Feed:
             await self._failed(str(error))
             return
         if response.error_code:
-            await self._failed(f"it answered {ErrorCode(response.error_code).name}")
+            await self._failed(f"it answered {ErrorCode.from_wire(response.error_code).name}")
             return
-        if self._is_behind:
-            _logger.info("Broker %d follows again.", self.broker.broker_id)
         self._acknowledged = image.version
         self._is_behind = False
         self._progress.set()
@@ -164,7 +166,11 @@ class _Feed:
             await asyncio.sleep(RETRY_PAUSE_S)
 
     def _fall_behind(self, reason: str) -> None:
+        now_s = asyncio.get_running_loop().time()
         if not self._is_behind:
+            self._warn_at_s = now_s + WARN_AFTER_S
+        elif now_s >= self._warn_at_s:
             _logger.warning("Broker %d does not follow: %s", self.broker.broker_id, reason)
+            self._warn_at_s = math.inf
         self._is_behind = True
         self._progress.set()

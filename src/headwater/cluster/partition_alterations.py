@@ -110,6 +110,9 @@ class PartitionAlterations:
         isr = _isr(asked)
         if len(set(isr)) < len(isr) or not set(partition.replicas).issuperset(isr):
             return ErrorCode.INVALID_REQUEST
+        if partition.leader not in isr and not set(partition.isr).issuperset(isr):
+            # Whoever resigns brings nobody in.
+            return ErrorCode.INVALID_REQUEST
         if any(
             not self._may_join(member, epoch)
             for member, epoch in _members(asked)

@@ -27,7 +27,7 @@ async def complete_topics(writes: ControllerWrites, image: ClusterImage) -> Clus
         if not missing:
             continue
         replicas = [topic.partitions[number].replicas for number in missing]
-        added = dict(zip(missing, new_partitions(replicas, image.brokers), strict=True))
+        added = dict(zip(missing, new_partitions(replicas, image.brokers, ()), strict=True))
         edits.partitions[topic.name] = added
         batches = with_partitions([], topic.name, added, writes.epoch)
         transactions.update(((topic.name, index), batch) for index, batch in enumerate(batches))

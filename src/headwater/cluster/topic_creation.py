@@ -111,7 +111,7 @@ class TopicCreation:
             generator = self._random.generator
             replicas = place_replicas(racks, partition_count, replication_factor, generator)
         topic_id = self._draw_topic_id(image)
-        partitions = new_partitions(replicas, active)
+        partitions = new_partitions(replicas, image.brokers, active)
         return TopicPlan(TopicImage(request.name, topic_id, partitions), configs)
 
     def _checked_numbers(self, request: NewTopic, image: ClusterImage) -> tuple[int, int]:
@@ -203,16 +203,18 @@ def _manual_replicas(
 
 
 def new_partitions(
-    replicas: Sequence[tuple[int, ...]], live_brokers: Collection[int]
+    replicas: Sequence[tuple[int, ...]], live_brokers: Collection[int], active: Collection[int]
 ) -> tuple[PartitionImage, ...]:
     """Partitions at their beginning: the first live replica leads, all live ones are in sync.
 
+    Those that are not active, because they are about to stop, count only where there are no others.
     Where none is alive, all are in sync, as nobody has anything yet, and none leads.
     """
     known: dict[tuple[int, ...], PartitionImage] = {}
     for brokers in replicas:
         if brokers not in known:
-            live = tuple(broker for broker in brokers if broker in live_brokers)
+            live = tuple(broker for broker in brokers if broker in active)
+            live = live or tuple(broker for broker in brokers if broker in live_brokers)
             leader = live[0] if live else NO_LEADER
             known[brokers] = PartitionImage(brokers, live or brokers, leader, 0, 0)
     return tuple(known[brokers] for brokers in replicas)

@@ -51,7 +51,7 @@ def plan_growth(
         racks = {broker.broker_id: broker.rack for broker in image.brokers.values()}
         first_replicas = topic.partitions[0].replicas
         replicas = place_added_replicas(racks, first_replicas, added, replication_factor, generator)
-    partitions = topic.partitions + new_partitions(replicas, active)
+    partitions = topic.partitions + new_partitions(replicas, image.brokers, active)
     return TopicImage(topic.name, topic.topic_id, partitions)
 
 

@@ -1,4 +1,4 @@
-"""A fetch request that waits until there is enough for it to read.
+"""Fetch requests that wait until there is enough for them to read.
 
 It keeps count of what it could read of each partition, so that an append to one of a thousand
 partitions costs one look at that one. When `min_bytes` are there, or when something must be told at
@@ -12,7 +12,13 @@ from collections.abc import Callable, Sequence
 
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.replication.fetch import FetchedPartition, FetchLimits, FetchTarget, read_partition
+from headwater.replication.fetch import (
+    Fetched,
+    FetchedPartition,
+    FetchLimits,
+    FetchTarget,
+    read_partition,
+)
 from headwater.replication.partition import Partition
 from headwater.replication.purgatory import DelayedOperation
 
@@ -69,3 +75,33 @@ class DelayedFetch(DelayedOperation[TopicPartition]):
 
     def on_complete(self) -> None:
         self._respond()
+
+
+class DelayedReplicaFetch(DelayedOperation[TopicPartition]):
+    """A follower's fetch in a session, which knows what is worth reading: that is read anew."""
+
+    __slots__ = ("_fetched", "_limits", "_read", "_respond")
+
+    def __init__(
+        self, limits: FetchLimits, read: Callable[[], Fetched], respond: Callable[[Fetched], None]
+    ) -> None:
+        super().__init__()
+        self._limits = limits
+        self._read = read
+        self._respond = respond
+        self._fetched: Fetched | None = None
+
+    def try_complete(self, key: TopicPartition | None) -> bool:
+        fetched = self._read()
+        if fetched.is_urgent or fetched.size_bytes >= self._limits.min_bytes:
+            self._fetched = fetched
+            return True
+        return False
+
+    def wake(self) -> None:
+        """Something has happened to a partition of the session."""
+        if not self.is_completed and self.try_complete(None):
+            self.complete()
+
+    def on_complete(self) -> None:
+        self._respond(self._read() if self._fetched is None else self._fetched)

@@ -18,6 +18,7 @@ from typing import NamedTuple, Protocol
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.replication.leadership import Leadership, unknown_follower
 from headwater.replication.partition import Partition, PartitionRead
+from headwater.replication.replica import FetchClock
 from headwater.storage.leader_epochs import EpochEndOffset
 
 #: Replica ids from 0 on are brokers; consumers send -1.
@@ -117,24 +118,31 @@ def find_partition(partitions: PartitionLookup, target: FetchTarget) -> Partitio
 
 
 def note_follower(
-    partitions: PartitionLookup, targets: Iterable[FetchTarget], limits: FetchLimits
+    partitions: PartitionLookup,
+    targets: Iterable[FetchTarget],
+    limits: FetchLimits,
+    clock: FetchClock | None = None,
 ) -> None:
     """Take note of how far a follower is with each partition; reading tells it what is wrong."""
+    replica_id = limits.replica_id
     for target in targets:
+        leadership = None
         try:
             partition = find_partition(partitions, target)
+            leadership = partition.leadership
             partition.check_leader(target.current_leader_epoch)
             leadership = _leadership(partition, target, limits)
-            if find_divergence(partition, target) is None:
-                partition.log.check_in_range(target.fetch_offset)
-                leadership.follower_fetched(
-                    limits.replica_id,
-                    limits.replica_epoch,
-                    target.fetch_offset,
-                    target.log_start_offset,
-                )
+            is_well = find_divergence(partition, target) is None
+            partition.log.check_in_range(target.fetch_offset)
         except KafkaError:
+            is_well = False
+        if leadership is None:
             continue
+        if is_well:
+            offset, start = target.fetch_offset, target.log_start_offset
+            leadership.follower_fetched(replica_id, limits.replica_epoch, offset, start, clock)
+        else:
+            leadership.follower_left(replica_id)
 
 
 def read_partitions(

@@ -30,7 +30,7 @@ from headwater.base.ids import TopicPartition
 from headwater.cluster.image import PartitionImage
 from headwater.replication.isr_state import IsrProposal, IsrState
 from headwater.replication.partition_parts import PartitionParts
-from headwater.replication.replica import UNKNOWN_EPOCH, RemoteReplica
+from headwater.replication.replica import UNKNOWN_EPOCH, FetchClock, RemoteReplica
 from headwater.wire.messages.alter_partition import ResponsePartitionData
 
 if TYPE_CHECKING:
@@ -151,6 +151,10 @@ class Leadership:
         now_ms = self._parts.clock.monotonic_ms()
         self._find_fallen_behind(now_ms)
         self._stop_waiting(now_ms)
+        log_start_offset = self._partition.log.log_start_offset
+        if any(each.log_start_offset < log_start_offset for each in self._remotes.values()):
+            # Deletions may have waited for one that is gone.
+            self._parts.events.on_log_start(self._partition)
 
     # -- progress --------------------------------------------------------------------------------
 
@@ -162,7 +166,12 @@ class Leadership:
         remote.check_broker_epoch(broker_epoch)
 
     def follower_fetched(
-        self, replica_id: int, broker_epoch: int, fetch_offset: int, log_start_offset: int
+        self,
+        replica_id: int,
+        broker_epoch: int,
+        fetch_offset: int,
+        log_start_offset: int,
+        clock: FetchClock | None = None,
     ) -> None:
         """A follower asks for what lies behind `fetch_offset`, so it has all in front of it."""
         remote = self._remotes[replica_id]
@@ -170,7 +179,7 @@ class Leadership:
         has_moved = fetch_offset != remote.log_end_offset
         start_has_moved = log_start_offset != remote.log_start_offset
         now_ms = self._parts.clock.monotonic_ms()
-        remote.fetched(fetch_offset, log_start_offset, broker_epoch, log_end_offset, now_ms)
+        remote.fetched(fetch_offset, log_start_offset, broker_epoch, log_end_offset, now_ms, clock)
         if replica_id not in self._in_sync.committed:
             remote.is_joining = self._may_join_soon(remote, now_ms)
             self._consider_joining(remote, now_ms)
@@ -178,6 +187,12 @@ class Leadership:
             self.advance_high_watermark()
         if start_has_moved:
             self._parts.events.on_log_start(self._partition)
+
+    def follower_left(self, replica_id: int, clock: FetchClock | None = None) -> None:
+        """A follower's session does not fetch this partition any more, or not successfully."""
+        remote = self._remotes.get(replica_id)
+        if remote is not None and (clock is None or remote.clock is clock):
+            remote.left_session()
 
     def advance_high_watermark(self) -> None:
         """Raise it to what all have, if that is more than before."""
@@ -253,8 +268,11 @@ class Leadership:
 
     @property
     def _is_committed_part_durable(self) -> bool:
+        """Whether all that may have been acknowledged, also by earlier leaders, is on this disk."""
         log = self._partition.log
-        return log.flushed_offset >= min(log.high_watermark, log.record_end_offset)
+        # A new leader may have to learn yet how far the one before had come.
+        end_offset = max(log.high_watermark, self._partition.leader_epoch_start_offset)
+        return log.flushed_offset >= min(end_offset, log.record_end_offset)
 
     def log_is_durable(self) -> None:
         """More of the log is on disk, or it has failed."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from headwater.base.ids import TopicPartition
 from headwater.base.loop_timer import LoopTimer
+from headwater.replication.follower_watches import FollowerWatches
 from headwater.replication.partition import Partition
 from headwater.replication.purgatory import Purgatory
 
@@ -24,6 +25,8 @@ class ParkedRequests:
         self.fetch: Purgatory[TopicPartition] = Purgatory(timer)
         self.follower_fetch: Purgatory[TopicPartition] = Purgatory(timer)
         self.delete_records: Purgatory[TopicPartition] = Purgatory(timer)
+        #: The sessions of followers, which look only at partitions that something happens to.
+        self.watches = FollowerWatches()
 
     def by_name(self) -> dict[str, Purgatory[TopicPartition]]:
         """As Kafka's metrics call them."""
@@ -35,28 +38,35 @@ class ParkedRequests:
         }
 
     def on_append(self, partition: Partition) -> None:
-        self.follower_fetch.check(partition.topic_partition)
+        key = partition.topic_partition
+        self.follower_fetch.check(key)
+        self.watches.touch(key, wakes=True)
 
     def on_high_watermark(self, partition: Partition) -> None:
         key = partition.topic_partition
         self.fetch.check(key)
         self.produce.check(key)
+        if partition.leadership is not None:
+            self.watches.touch(key, wakes=False)
 
     def on_durable(self, partition: Partition) -> None:
         self.produce.check(partition.topic_partition)
 
     def on_log_start(self, partition: Partition) -> None:
         self.delete_records.check(partition.topic_partition)
+        self.watches.touch(partition.topic_partition, wakes=False)
 
     def on_in_sync(self, partition: Partition) -> None:
         key = partition.topic_partition
         self.produce.check(key)
         self.delete_records.check(key)
+        self.watches.touch(key, wakes=False)
 
     def on_role(self, partition: Partition) -> None:
         key = partition.topic_partition
         for purgatory in self.by_name().values():
             purgatory.check(key)
+        self.watches.touch(key, wakes=True)
 
     def on_removed(self, partition: Partition) -> None:
         self.on_role(partition)

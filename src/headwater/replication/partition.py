@@ -424,7 +424,9 @@ class Partition:
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"{self.topic_partition} has no offset {offset} to delete records before.",
             )
-        return delete_records_before(self.log, target)
+        log_start_offset = delete_records_before(self.log, target)
+        self._events.on_log_start(self)
+        return log_start_offset
 
     def end_offset_for(self, leader_epoch: int) -> EpochEndOffset:
         """The largest epoch up to `leader_epoch` that wrote here, and where it ended."""

@@ -20,8 +20,6 @@ partition has it tried again, once in a while.
 from __future__ import annotations
 
 import asyncio
-import errno
-import logging
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -35,28 +33,20 @@ from headwater.replication.partition import Partition
 from headwater.replication.partition_events import PartitionEvents
 from headwater.replication.partition_parts import IsrProposals, PartitionParts
 from headwater.replication.partition_rules import PartitionRules
+from headwater.replication.replica_logs import ReplicaLogs
 from headwater.replication.resignation import Resignation
-from headwater.storage.directories.log_creation import LogCreation, set_aside
-from headwater.storage.directories.log_directories import LogDirectories, NoLogDirectoryError
-from headwater.storage.errors import InconsistentTopicIdError, LogStorageError
+from headwater.storage.directories.log_directories import LogDirectories
 from headwater.storage.flush import RunInThread
 from headwater.storage.partition_log import PartitionLog
-
-_logger = logging.getLogger(__name__)
 
 #: Logs that a thread makes before the event loop hears of it.
 _CREATED_AT_ONCE = 50
 
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 #: How long a disk without room is left alone.
 _RETRY_INTERVAL_MS = 1_000
 
 #: The settings of a topic that partitions follow, by its name.
 RulesOf = Callable[[str], PartitionRules]
-
-
-class _NoRoomError(LogStorageError):
-    """The disk of a log that is to be made is full."""
 
 
 @dataclass(slots=True)
@@ -91,18 +81,16 @@ class Partitions:
         clock: Clock,
         run_in_thread: RunInThread,
     ) -> None:
-        self._directories = directories
+        self._logs = ReplicaLogs(directories, clock, run_in_thread)
         self._node_id = node_id
         self._rules_of = rules_of
         self._events = events
         self._clock = clock
-        self._run_in_thread = run_in_thread
         self._parts = PartitionParts(node_id, events, clock, run_in_thread, isr_changes)
         self._by_topic: dict[str, dict[int, Partition]] = {}
         #: By the bytes of the id, as they come in a request.
         self._by_topic_id: dict[bytes, dict[int, Partition]] = {}
         self._names: dict[uuid.UUID, str] = {}
-        self._failed: dict[TopicPartition, KafkaError] = {}
         self._elsewhere: set[TopicPartition] = set()
         #: Those that there was no room for, with what is needed to make them.
         self._unmade: dict[TopicPartition, tuple[TopicImage, PartitionImage]] = {}
@@ -154,7 +142,7 @@ class Partitions:
     def _absent(self, partition: TopicPartition) -> KafkaError:
         if partition in self._unmade:
             self._make_unmade()
-        failure = self._failed.get(partition)
+        failure = self._logs.failures.get(partition)
         if failure is not None:
             return failure
         if partition in self._elsewhere:
@@ -170,12 +158,7 @@ class Partitions:
         self._parts.brokers = image.brokers
         for topic in image.topics.values():
             await self._apply_topic(topic, is_new=False)
-        known = {log.partition for log in self._directories} - {
-            partition.topic_partition for partition in self
-        }
-        for partition in sorted(known):
-            # Its topic is not in the metadata. It may be all that is left of it: nobody deletes it.
-            _logger.warning("%s belongs to no topic that the cluster knows; it is kept", partition)
+        self._logs.set_strays_aside(lambda partition: self.find(*partition) is not None)
 
     async def apply(self, change: ImageChange) -> None:
         """Give partitions their roles, make what the change brings, delete what it takes away."""
@@ -254,9 +237,12 @@ class Partitions:
             if self._node_id in image.replicas:
                 if partition is not None:
                     partition.apply(image)
+                    continue
+                key = TopicPartition(topic.name, number)
+                self._elsewhere.discard(key)
+                if self._logs.has_failed(key):
+                    self._resign(key, topic, image)
                 else:
-                    key = TopicPartition(topic.name, number)
-                    self._elsewhere.discard(key)
                     missing.append((key, image))
             else:
                 self._elsewhere.add(TopicPartition(topic.name, number))
@@ -277,12 +263,11 @@ class Partitions:
         rules = self._rules_of(topic.name)
         for first in range(0, len(missing), _CREATED_AT_ONCE):
             some = missing[first : first + _CREATED_AT_ONCE]
-            logs = await self._open_logs(topic, [each for each, _ in some], is_new=is_new)
+            logs = await self._logs.open(topic, [each for each, _ in some], is_new=is_new)
             for key, image in some:
-                self._resignations.pop(key, None)
+                self._withdraw(key)
                 log = logs.get(key)
                 if log is not None:
-                    self._failed.pop(key, None)
                     self._unmade.pop(key, None)
                     partition = Partition(
                         key, topic.topic_id, log, image, rules=rules, parts=self._parts
@@ -290,62 +275,20 @@ class Partitions:
                     self._by_topic[topic.name][key.partition] = partition
                     self._events.on_role(partition)
                     continue
-                if isinstance(self._failed.get(key), _NoRoomError):
+                if self._logs.has_no_room(key):
                     self._unmade[key] = (topic, image)
-                if image.leader == self._node_id:
-                    self._resignations[key] = Resignation(key, topic.topic_id, image, self._parts)
+                self._resign(key, topic, image)
 
-    async def _open_logs(
-        self, topic: TopicImage, partitions: list[TopicPartition], *, is_new: bool
-    ) -> dict[TopicPartition, PartitionLog]:
-        """The logs of partitions, found or made; those whose disk fails are left out."""
-        logs: dict[TopicPartition, PartitionLog] = {}
-        creations: list[LogCreation] = []
-        now_ms = self._clock.wall_ms()
-        for partition in partitions:
-            try:
-                log = self._find_log(partition, topic.topic_id)
-                if log is not None:
-                    logs[partition] = log
-                    continue
-                creations.append(
-                    self._directories.begin_creation(
-                        partition, topic.topic_id, now_ms, is_new=is_new, begun=creations
-                    )
-                )
-            except LogStorageError as error:
-                self._failed[partition] = error
-            except NoLogDirectoryError as error:
-                self._failed[partition] = LogStorageError(str(error))
-        if creations:
-            errors: dict[TopicPartition, OSError] = {}
-            await self._run_in_thread(lambda: _run_creations(creations, errors))
-            for creation in creations:
-                failure = errors.get(creation.partition)
-                if failure is None:
-                    logs[creation.partition] = creation.complete()
-                elif failure.errno in _NO_ROOM:
-                    self._failed[creation.partition] = _NoRoomError(
-                        f"There is no room for {creation.partition} on its disk."
-                    )
-                else:
-                    self._failed[creation.partition] = creation.directory.fail(failure)
-        return logs
+    def _resign(self, key: TopicPartition, topic: TopicImage, image: PartitionImage) -> None:
+        """If this broker is to lead a partition without having a log, somebody else must."""
+        self._withdraw(key)
+        if image.leader == self._node_id:
+            self._resignations[key] = Resignation(key, topic.topic_id, image, self._parts)
 
-    def _find_log(self, partition: TopicPartition, topic_id: uuid.UUID) -> PartitionLog | None:
-        log = self._directories.find(partition)
-        if log is None:
-            return None
-        try:
-            self._directories.check_topic_id(partition, topic_id)
-        except InconsistentTopicIdError as error:
-            directory = self._directories.directory_of(partition)
-            if directory is None:
-                raise
-            path = set_aside(directory, log)
-            _logger.warning("%s It was set aside as %s.", error, path)
-            return None
-        return log
+    def _withdraw(self, key: TopicPartition) -> None:
+        resignation = self._resignations.pop(key, None)
+        if resignation is not None:
+            resignation.withdraw()
 
     async def _delete(self, topic: TopicImage) -> None:
         partitions = self._by_topic.pop(topic.name, {})
@@ -353,9 +296,9 @@ class Partitions:
         self._names.pop(topic.topic_id, None)
         for number in range(len(topic.partitions)):
             key = TopicPartition(topic.name, number)
-            self._failed.pop(key, None)
+            self._logs.failures.pop(key, None)
             self._unmade.pop(key, None)
-            self._resignations.pop(key, None)
+            self._withdraw(key)
             self._elsewhere.discard(key)
         await self._remove(list(partitions.values()))
 
@@ -366,20 +309,4 @@ class Partitions:
             partition.remove()
             # Whoever waits for it hears that it is gone, and whoever writes to its log stops.
             self._events.on_removed(partition)
-        deletions = self._directories.begin_deletion(
-            [each.topic_partition for each in partitions], self._clock.wall_ms()
-        )
-        for deletion in deletions:
-            try:
-                await self._run_in_thread(deletion.run)
-            except OSError as error:
-                _logger.error("%s", deletion.directory.fail(error))
-
-
-def _run_creations(creations: list[LogCreation], errors: dict[TopicPartition, OSError]) -> None:
-    """In a thread: make logs, and say which could not be made."""
-    for creation in creations:
-        try:
-            creation.run()
-        except OSError as error:
-            errors[creation.partition] = error
+        await self._logs.delete([each.topic_partition for each in partitions])

@@ -5,6 +5,9 @@ record. Whether it keeps up is a matter of time, not of records (`replica.lag.ti
 *caught up* at the moment of a fetch that asks for the leader's own LEO; and a fetch that asks for
 what was the leader's LEO at the fetch before shows that it had caught up at that earlier one, so a
 steady stream of appends takes nobody out of sync who follows it one fetch behind.
+
+A follower fetches many partitions at once, and of those that it has all of, nobody looks at each:
+its session's clock tells when it fetched last, and holds for all of them (`FetchClock`).
 """
 
 from __future__ import annotations
@@ -18,6 +21,18 @@ UNKNOWN_OFFSET: Final = -1
 UNKNOWN_EPOCH: Final = -1
 
 
+class FetchClock:
+    """When a follower's session has fetched last, and the time before."""
+
+    __slots__ = ("fetched_ms", "previous_ms")
+
+    def __init__(self) -> None:
+        self.fetched_ms = self.previous_ms = -math.inf
+
+    def tick(self, now_ms: float) -> None:
+        self.previous_ms, self.fetched_ms = self.fetched_ms, now_ms
+
+
 class RemoteReplica:
     """One follower of a partition that this broker leads; times are monotonic."""
 
@@ -25,6 +40,7 @@ class RemoteReplica:
         "broker_epoch",
         "broker_id",
         "caught_up_ms",
+        "clock",
         "fetched_ms",
         "is_joining",
         "leader_end_offset",
@@ -42,6 +58,8 @@ class RemoteReplica:
         self.fetched_ms = -math.inf
         self.leader_end_offset = UNKNOWN_OFFSET
         self.caught_up_ms = -math.inf
+        #: That of the session that fetches it.
+        self.clock: FetchClock | None = None
         #: Out of sync, but so close that the high watermark waits for it to come in.
         self.is_joining = False
         #: It is not to be proposed before this, after the controller has turned it down.
@@ -51,6 +69,7 @@ class RemoteReplica:
         """The leader goes on in a new epoch: an in-sync follower has its full time again."""
         self.caught_up_ms = self.fetched_ms = now_ms if is_in_sync else -math.inf
         self.leader_end_offset = leader_end_offset
+        self.clock = None
         self.is_joining = False
 
     def check_broker_epoch(self, broker_epoch: int) -> None:
@@ -69,8 +88,11 @@ class RemoteReplica:
         broker_epoch: int,
         leader_end_offset: int,
         now_ms: float,
+        clock: FetchClock | None = None,
     ) -> None:
         """Take note of a fetch."""
+        if self.clock is not None and self._had_all:
+            self.fetched_ms = max(self.fetched_ms, self.clock.previous_ms)
         if fetch_offset >= leader_end_offset:
             self.caught_up_ms = now_ms
         elif fetch_offset >= self.leader_end_offset:
@@ -80,7 +102,25 @@ class RemoteReplica:
         self.broker_epoch = max(broker_epoch, self.broker_epoch)
         self.fetched_ms = now_ms
         self.leader_end_offset = max(leader_end_offset, self.leader_end_offset)
+        self.clock = clock
+
+    @property
+    def _had_all(self) -> bool:
+        """Whether the fetch that was noted last asked for the leader's LEO."""
+        return self.log_end_offset == self.leader_end_offset
+
+    def left_session(self) -> None:
+        """It is not fetched any more: the session's clock says nothing about it from now on."""
+        if self.clock is not None and self._had_all:
+            self.caught_up_ms = max(self.caught_up_ms, self.clock.fetched_ms)
+            self.fetched_ms = max(self.fetched_ms, self.clock.fetched_ms)
+        self.clock = None
 
     def is_caught_up(self, leader_end_offset: int, now_ms: float, lag_max_ms: int) -> bool:
         """Whether it has all that there is, or had it not too long ago."""
-        return self.log_end_offset == leader_end_offset or now_ms - self.caught_up_ms <= lag_max_ms
+        if self.log_end_offset == leader_end_offset:
+            return True
+        caught_up_ms = self.caught_up_ms
+        if self.clock is not None and self._had_all:
+            caught_up_ms = max(caught_up_ms, self.clock.fetched_ms)
+        return now_ms - caught_up_ms <= lag_max_ms

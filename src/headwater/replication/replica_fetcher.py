@@ -40,8 +40,9 @@ from headwater.wire.messages.fetch import FetchRequest, FetchResponse
 
 _logger = logging.getLogger(__name__)
 
-#: How much is appended before others get their turn: a few milliseconds of page-cache writes.
-_APPENDED_AT_ONCE_BYTES: Final = 1 << 20
+#: How much is done before others get their turn: a few milliseconds of page-cache writes.
+_TURN_BYTES_MAX: Final = 1 << 20
+_TURN_MS_MAX: Final = 5
 
 Connect = Callable[[int], Awaitable[PeerChannel]]
 #: Told of a log that was cut, and where it ends now.
@@ -127,20 +128,17 @@ class ReplicaFetcher:
         response = await self._ask(request, options)
         answered = self.plan.answered(response)
         self._succeeded()
-        appended_bytes = 0
+        appended_bytes, turn_began_ms = 0, self._clock.monotonic_ms()
         for followed, data in answered:
+            now_ms = self._clock.monotonic_ms()
+            if appended_bytes >= _TURN_BYTES_MAX or now_ms - turn_began_ms >= _TURN_MS_MAX:
+                await asyncio.sleep(0)
+                appended_bytes, turn_began_ms = 0, self._clock.monotonic_ms()
             appended_bytes += self.answers.take(
-                followed,
-                data,
-                options,
-                wall_ms=self._clock.wall_ms(),
-                now_ms=self._clock.monotonic_ms(),
+                followed, data, options, wall_ms=self._clock.wall_ms(), now_ms=now_ms
             )
             if self.answers.truncated:
                 await self._tell_truncated()
-            elif appended_bytes >= _APPENDED_AT_ONCE_BYTES:
-                appended_bytes = 0
-                await asyncio.sleep(0)
         if self.answers.out_of_range:
             await self._start_over(options)
 

@@ -51,6 +51,10 @@ class Resignation:
         if self._is_open:
             self._parts.isr_changes.submit(self, self._proposal)
 
+    def withdraw(self) -> None:
+        """The controller has said something else about the partition."""
+        self._is_open = False
+
     def is_waiting_for(self, proposal: IsrProposal) -> bool:
         return self._is_open and proposal is self._proposal
 

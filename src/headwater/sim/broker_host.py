@@ -49,6 +49,7 @@ class BrokerHost:
         self.name = name
         self.life_count = 0
         self.crash_count = 0
+        self._boot_count = 0
         #: How long a thread may take to begin, and to be heard of when it is done.
         self.thread_delay_s_max = thread_delay_ms_max / 1000
         self.clock = SimulatedClock(loop)
@@ -135,6 +136,7 @@ class BrokerHost:
         self._note("loses its power")
         self._end_process()
         self.disk = self.disk.crash(self._disk_random)
+        self._boot_count += 1
         self._cut = None
         self._watch_disk()
 
@@ -198,6 +200,7 @@ class BrokerHost:
             random=random,
             open_store=self._store_of(self, process),
             run_in_thread=self.run_in_thread,
+            boot_id=f"{self.name}, boot {self._boot_count}",
         )
         return BrokerServer(static_of(self._settings, "the simulation"), environment)
 

@@ -39,7 +39,6 @@ class ClusterObserver:
         self._set_back: set[TopicPartition] = set()
         self._hosts = hosts
         self._data = data
-        self._history = history
         self._trace = trace
         #: What an observer of the store found: it must not fail in the store's name.
         self._violation: PropertyViolated | None = None
@@ -131,20 +130,13 @@ class ClusterObserver:
 
     # -- the fault model -------------------------------------------------------------------------
 
-    @property
-    def has_suspects(self) -> bool:
-        """Whether somebody who lost unsynced data still counts as in sync."""
-        return any(self._suspects.values())
-
     def may_lose_power(self, broker_id: int) -> bool:
-        """Whether each partition keeps a copy in sync that is whole."""
-        for partition, state in self.states.items():
-            if broker_id not in state.isr:
-                continue
-            others = set(state.isr) - {broker_id} - self._suspects[partition]
-            if not others and not self._is_synced(broker_id, partition):
-                return False
-        return True
+        """Whether of every ISR of two or more there is another member that is whole."""
+        return all(
+            set(state.isr) - {broker_id} - self._suspects[partition]
+            for partition, state in self.states.items()
+            if broker_id in state.isr and len(state.isr) > 1
+        )
 
     def power_lost(self, broker_id: int) -> list[TopicPartition]:
         """Take note; returns the partitions that may have been set back to what is acknowledged."""
@@ -157,12 +149,3 @@ class ClusterObserver:
             elif broker_id in state.isr:
                 self._suspects[partition].add(broker_id)
         return set_back
-
-    def _is_synced(self, broker_id: int, partition: TopicPartition) -> bool:
-        """Whether a replica that is alone in sync has on its disk what was acknowledged."""
-        return any(
-            each.topic_partition == partition
-            and each.log.flushed_offset >= self._history.acknowledged_end(partition)
-            for number, each in self._partitions()
-            if number == broker_id
-        )

@@ -3,8 +3,10 @@
 An idempotent one numbers its batches and has some under way at once. When the connection is lost or
 an answer does not come, it sends all that are not acknowledged again, in their order, and relies on
 the broker to tell repetitions. That remembers the last five of a producer, so while a batch is not
-acknowledged, no more than four are sent that follow it, though those may be acknowledged. One that
-is not idempotent has a single batch under way, and may leave it twice.
+acknowledged, no more than four are sent that follow it, though those may be acknowledged. A leader
+that does not know the producer takes any number for its first, so where there are several leaders
+the first batch goes alone. One that is not idempotent has a single batch under way, and may leave
+it twice.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from dataclasses import dataclass
 
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
-from headwater.sim.broker_link import PASSING, BrokerLink, Unanswered
+from headwater.sim.broker_link import NO_LEADER_EPOCH, PASSING, BrokerLink, Unanswered
 from headwater.sim.clock import START_WALL_MS
 from headwater.sim.history import History, PropertyViolated, Sent
 from headwater.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -70,24 +72,36 @@ class ProducingClient:
         self._record_count = 0
         self._batch_count = 0
         self._under_way: list[Batch] = []
+        self._is_finishing = False
         self._random = link.random
+        self._is_known = link.leader_epoch == NO_LEADER_EPOCH
         # Version 13 names topics by id, those before it by name.
         self._version = self._random.choice((13, 12, 9, 7, 3))
 
-    async def run(self, batch_count: int) -> None:
+    def finish(self) -> None:
+        """Send nothing new, and be done when what is under way is acknowledged."""
+        self._is_finishing = True
+
+    async def run(self, batch_count: int, *, pace_s_max: float = 0.0) -> None:
         """Send so many batches; returns when all of them are acknowledged."""
         if self._is_idempotent:
             await self._get_producer_id()
         depth = self._random.randint(1, UNDER_WAY_MAX) if self._is_idempotent else 1
-        while batch_count or self._under_way:
-            while batch_count and self._reach < depth:
+        while (batch_count and not self._is_finishing) or self._under_way:
+            while (
+                batch_count
+                and not self._is_finishing
+                and self._reach < (depth if self._is_known else 1)
+            ):
                 self._under_way.append(self._next_batch())
                 batch_count -= 1
             try:
                 await self._send_all()
             except Unanswered:
                 await self._link.pause()
-            if self._random.random() < 0.3:
+            if pace_s_max:
+                await asyncio.sleep(self._random.random() * pace_s_max)
+            elif self._random.random() < 0.3:
                 await self._link.pause()
 
     @property
@@ -151,6 +165,7 @@ class ProducingClient:
                 if self._acks == ACKS_ALL:
                     self._history.acknowledge(self._partition, result.base_offset, batch.values)
                 self._under_way.remove(batch)
+                self._is_known = True
             elif result.error_code in _TRY_AGAIN:
                 await self._link.look_again()
             elif not self._follows_a_failure(batch):

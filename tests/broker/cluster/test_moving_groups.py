@@ -26,7 +26,13 @@ from headwater.wire.messages.offset_fetch import (
     OffsetFetchRequestTopics,
 )
 from tests.support.broker_cluster import BrokerCluster, run_cluster_scenario
-from tests.support.moving_coordinators import coordinator_of, key_at, make_topic, partition_of
+from tests.support.moving_coordinators import (
+    coordinator_of,
+    key_at,
+    make_topic,
+    new_coordinator,
+    partition_of,
+)
 
 KIND = CoordinatorKind.GROUP
 COMMIT_VERSION = FETCH_VERSION = 9
@@ -85,6 +91,21 @@ def test_all_brokers_name_the_same_coordinators(tmp_path: Path) -> None:
     run_cluster_scenario(tmp_path, scenario)
 
 
+def test_the_topic_is_made_when_there_are_brokers_for_all_replicas(tmp_path: Path) -> None:
+    async def scenario(cluster: BrokerCluster) -> None:
+        await cluster.stop(3)
+        await cluster.until(lambda: len(cluster.image.brokers) == 2)
+        request = FindCoordinatorRequest(coordinator_keys=["group"])
+        answer = await cluster.send(1, request)
+        assert answer.coordinators[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert KIND.topic not in cluster.image.topics
+        await cluster.start(3)
+        answer = await cluster.send(1, request)
+        assert answer.coordinators[0].error_code == 0
+
+    run_cluster_scenario(tmp_path, scenario)
+
+
 def test_offsets_are_there_when_the_coordinator_has_moved_and_when_it_is_back(
     tmp_path: Path,
 ) -> None:
@@ -97,8 +118,7 @@ def test_offsets_are_there_when_the_coordinator_has_moved_and_when_it_is_back(
             (other, *_) = cluster.others(first)
             assert await commit(cluster, other, group, 11) == ErrorCode.NOT_COORDINATOR
             await cluster.stop(first)
-            await cluster.until(lambda g=group: coordinator_of(cluster, KIND, g) in cluster.servers)
-            second = coordinator_of(cluster, KIND, group)
+            second = await new_coordinator(cluster, KIND, group)
             assert await settled(cluster, second, group) == 10
             assert await commit(cluster, second, group, 12) == 0
             await cluster.start(first)
@@ -201,13 +221,38 @@ def test_members_go_on_while_their_coordinator_moves(tmp_path: Path, protocol: s
     run_cluster_scenario(tmp_path, scenario, {"group.consumer.heartbeat.interval.ms": "200"})
 
 
+def test_a_coordinator_that_comes_back_elsewhere_is_found(tmp_path: Path) -> None:
+    async def scenario(cluster: BrokerCluster) -> None:
+        await cluster.create_topic("orders", [[2, 3, 1]])
+        await make_topic(cluster, KIND)
+        group = key_at(cluster, KIND, 1)
+        orders = TopicPartition("orders", 0)
+        async with _member(cluster, group, "classic") as consumer:
+            await consumer.poll(0.1)
+            await cluster.until(consumer.assignment)
+            await consumer.commit({orders: 5})
+            await cluster.stop(1)
+            cluster.move_away(1)
+            await cluster.start(1)
+            await cluster.until_in_sync(KIND.topic)
+            await cluster.elect_preferred(KIND.topic, partition_of(cluster, KIND, group))
+            # It knows only the old address, and asks for the new one when that leads nowhere.
+            async with asyncio.timeout(10):
+                await consumer.commit({orders: 6})
+            assert await settled(cluster, 1, group) == 6
+
+    run_cluster_scenario(tmp_path, scenario)
+
+
 def _member(cluster: BrokerCluster, group: str, protocol: str) -> AsyncConsumer:
-    consumer = AsyncConsumer(
-        bootstrap_servers=cluster.bootstrap,
-        group_id=group,
-        group_protocol=protocol,
-        auto_offset_reset="earliest",
-        **({"heartbeat_interval_ms": 200} if protocol == "classic" else {}),
-    )
+    settings: dict[str, object] = {
+        "bootstrap.servers": cluster.bootstrap,
+        "group.id": group,
+        "group.protocol": protocol,
+        "auto.offset.reset": "earliest",
+    }
+    if protocol == "classic":
+        settings["heartbeat.interval.ms"] = 200
+    consumer = AsyncConsumer(settings)
     consumer.subscribe(["orders"])
     return consumer

@@ -1,5 +1,6 @@
 """Settings about several brokers change what a running cluster does."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,10 @@ from tests.support.broker_cluster import BrokerCluster, run_cluster_scenario
 ALL_BROKERS = ConfigResource(ResourceKind.BROKER, "")
 
 
+def is_there(cluster: BrokerCluster, topic: str) -> bool:
+    return topic in cluster.image.topics
+
+
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_replication_factors(tmp_path: Path, count: int) -> None:
     async def scenario(cluster: BrokerCluster) -> None:
@@ -28,7 +33,7 @@ def test_replication_factors(tmp_path: Path, count: int) -> None:
             request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=["billing"])
             await cluster.send(1, request)
         for topic in ("orders", "__consumer_offsets", "__transaction_state"):
-            await cluster.until(lambda topic=topic: topic in cluster.image.topics)
+            await cluster.until(partial(is_there, cluster, topic))
             assert cluster.image.topics[topic].replication_factor == count
 
     names = ("default", "offsets.topic", "transaction.state.log")
@@ -39,32 +44,24 @@ def test_replication_factors(tmp_path: Path, count: int) -> None:
 @pytest.mark.parametrize("is_allowed", [False, True])
 def test_unclean_leader_election_enable(tmp_path: Path, is_allowed: bool) -> None:
     async def scenario(cluster: BrokerCluster) -> None:
-        controller = cluster.context(1).controller
-        await cluster.create_topic("orders", [[2, 3]])
-        await cluster.stop(3)
-        await cluster.until(lambda: cluster.partition("orders").isr == (2,))
-        await cluster.stop(2)
+        controller = cluster.context(cluster.controller_id).controller
+        first, second = cluster.others(cluster.controller_id)
+        await cluster.create_topic("orders", [[first, second]])
+        await cluster.stop(second)
+        await cluster.until(lambda: cluster.partition("orders").isr == (first,))
+        await cluster.stop(first)
         await cluster.until(lambda: cluster.leader_of("orders") == -1)
-        await cluster.start(3)
-        if is_allowed:
-            await cluster.until(lambda: cluster.leader_of("orders") == 3)
-            assert controller.unclean_election_count == 1
-            return
-        assert cluster.leader_of("orders") == -1
-        # A topic may allow it for itself while everything runs.
-        orders = ConfigResource(ResourceKind.TOPIC, "orders")
-        await controller.set_configs(orders, {"unclean.leader.election.enable": "true"})
-        await cluster.until(lambda: cluster.leader_of("orders") == 3)
-
-    async def with_first_as_controller(cluster: BrokerCluster) -> None:
-        while cluster.controller_id != 1:
-            await cluster.expire(cluster.controller_id)
-            await cluster.until(lambda: cluster.controller_id in (1, 2, 3))
-            await cluster.until(lambda: len(cluster.image.brokers) == 3)
-        await scenario(cluster)
+        await cluster.start(second)
+        if not is_allowed:
+            assert cluster.leader_of("orders") == -1
+            # A topic may allow it for itself while everything runs.
+            orders = ConfigResource(ResourceKind.TOPIC, "orders")
+            await controller.set_configs(orders, {"unclean.leader.election.enable": "true"})
+        await cluster.until(lambda: cluster.leader_of("orders") == second)
+        assert controller.unclean_election_count == 1
 
     texts = {"unclean.leader.election.enable": str(is_allowed).lower()}
-    run_cluster_scenario(tmp_path, with_first_as_controller, texts)
+    run_cluster_scenario(tmp_path, scenario, texts)
 
 
 @pytest.mark.parametrize(
@@ -138,12 +135,10 @@ def test_num_replica_fetchers_while_running(tmp_path: Path) -> None:
         await cluster.create_topic("orders", [[1, 2]] * 6)
         await cluster.until_in_sync("orders")
         follower = cluster.context(2).replication.fetchers
-        assert len(list(follower._fetchers())) == 1
+        assert len(follower._lanes) == 1
         controller = cluster.context(cluster.controller_id).controller
         await controller.set_configs(ALL_BROKERS, {"num.replica.fetchers": "3"})
-        # The share of each is worked out anew when a partition has another role.
-        await cluster.create_topic("others", [[1, 2]] * 6)
-        await cluster.until(lambda: len(list(follower._fetchers())) == 3)
+        await cluster.until(lambda: len(follower._lanes) == 3)
 
     run_cluster_scenario(tmp_path, scenario)
 

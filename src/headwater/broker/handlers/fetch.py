@@ -26,11 +26,15 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.ids import TopicPartition
 from headwater.broker.api_handler import ExchangeHandler
+from headwater.broker.current_leaders import CurrentLeaders
 from headwater.broker.fetch_session import FINAL_EPOCH, INVALID_SESSION_ID, FetchSession
 from headwater.broker.fetch_sessions import is_incremental
-from headwater.replication.delayed_fetch import DelayedFetch
+from headwater.broker.replica_session import ReplicaSession
+from headwater.replication.delayed_fetch import DelayedFetch, DelayedReplicaFetch
 from headwater.replication.fetch import (
+    CONSUMER_REPLICA_ID,
     Fetched,
     FetchedPartition,
     FetchLimits,
@@ -38,6 +42,7 @@ from headwater.replication.fetch import (
     note_follower,
     read_partitions,
 )
+from headwater.replication.purgatory import DelayedOperation
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.codec import decode
 from headwater.wire.frames import RequestHeader, encode_response
@@ -48,6 +53,7 @@ from headwater.wire.messages.fetch import (
     FetchRequest,
     FetchResponse,
     LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
     ReplicaState,
 )
@@ -75,6 +81,8 @@ def handle(exchange: Exchange, header: RequestHeader, context: RequestContext) -
         context.record_answer()
         return
     incremental = is_incremental(request.session_epoch)
+    if isinstance(session, ReplicaSession):
+        session.begin_fetch(context.broker.clock.monotonic_ms())
     if session is not None and incremental:
         targets = session.targets()
     fetch = _Fetch(exchange, header, context, session, targets, is_incremental=incremental)
@@ -138,8 +146,8 @@ def _session(
         sessions.close_session(request.session_id)
     if request.session_epoch == FINAL_EPOCH:
         return None
-    is_broker = _replica(request).replica_id >= 0
-    return sessions.start_session(targets, by_id=by_id, is_privileged=is_broker, now_ms=now_ms)
+    replica_id = max(_replica(request).replica_id, CONSUMER_REPLICA_ID)
+    return sessions.start_session(targets, by_id=by_id, replica_id=replica_id, now_ms=now_ms)
 
 
 class _Fetch:
@@ -176,29 +184,49 @@ class _Fetch:
     def start(self) -> None:
         limits = self.limits
         broker = self._context.broker
+        session = self._session if isinstance(self._session, ReplicaSession) else None
         if limits.is_follower:
-            note_follower(broker.partitions, self._targets, limits)
+            clock = None if session is None else session.clock
+            note_follower(broker.partitions, self._targets, limits, clock)
         fetched = self._read()
         if (
             limits.max_wait_ms <= 0
             or fetched.size_bytes >= limits.min_bytes
             or fetched.is_urgent
-            or not self._targets
+            or (not self._targets and session is None)
         ):
             self._answer(fetched)
             return
-        operation = DelayedFetch(fetched.partitions, limits, self._answer_late)
-        parked = broker.parked.follower_fetch if limits.is_follower else broker.parked.fetch
-        parked.park(operation, limits.max_wait_ms, operation.keys)
+        if session is None:
+            operation = DelayedFetch(fetched.partitions, limits, self._answer_late)
+            parked = broker.parked.follower_fetch if limits.is_follower else broker.parked.fetch
+            parked.park(operation, limits.max_wait_ms, operation.keys)
+            self._exchange.on_abandoned = lambda: self._abandon(operation)
+        else:
+            self._wait_in_session(session, fetched)
 
-        def abandon() -> None:
-            operation.cancel()
-            self._exchange.answer_nothing()
+    def _wait_in_session(self, session: ReplicaSession, fetched: Fetched) -> None:
+        """Wait for something to happen to any of a follower's partitions."""
 
-        self._exchange.on_abandoned = abandon
+        def respond(fetched: Fetched) -> None:
+            session.on_wake = None
+            self._answer(fetched)
+
+        session.watch(fetched.partitions)
+        operation = DelayedReplicaFetch(self.limits, self._read, respond)
+        session.on_wake = operation.wake
+        self._context.broker.parked.follower_fetch.park(operation, self.limits.max_wait_ms, ())
+        self._exchange.on_abandoned = lambda: self._abandon(operation)
+
+    def _abandon(self, operation: DelayedOperation[TopicPartition]) -> None:
+        operation.cancel()
+        self._exchange.answer_nothing()
 
     def _read(self) -> Fetched:
-        return read_partitions(self._context.broker.partitions, self._targets, self.limits)
+        session, targets = self._session, self._targets
+        if self._is_incremental and isinstance(session, ReplicaSession):
+            targets = session.targets()  # Others may have been touched meanwhile.
+        return read_partitions(self._context.broker.partitions, targets, self.limits)
 
     def _answer_late(self) -> None:
         self._answer(self._read())
@@ -207,32 +235,41 @@ class _Fetch:
         session = self._session
         shown: Iterable[FetchedPartition] = fetched.partitions
         if session is not None:
+            if isinstance(session, ReplicaSession):
+                session.watch(fetched.partitions)
             news = session.take_note(fetched.partitions)
             if self._is_incremental:
                 shown = news
+        leaders = CurrentLeaders(self._context)
         response = FetchResponse(
             session_id=INVALID_SESSION_ID if session is None else session.session_id,
-            responses=self._by_topic(shown),
+            responses=self._by_topic(shown, leaders),
         )
+        response.node_endpoints = [
+            NodeEndpoint(node_id=node_id, host=host, port=port, rack=rack)
+            for node_id, host, port, rack in leaders.endpoints()
+        ]
         _send(self._exchange, self._header, response)
         self._context.record_answer()
 
-    def _by_topic(self, fetched: Iterable[FetchedPartition]) -> list[FetchableTopicResponse]:
+    def _by_topic(
+        self, fetched: Iterable[FetchedPartition], leaders: CurrentLeaders
+    ) -> list[FetchableTopicResponse]:
         return [
             FetchableTopicResponse(
                 topic=topic,
                 topic_id=topic_id,
-                partitions=[self._partition_data(each) for each in some],
+                partitions=[self._partition_data(each, leaders) for each in some],
             )
             for (topic, topic_id), some in groupby(
                 fetched, lambda each: (each.target.topic, each.target.topic_id)
             )
         ]
 
-    def _partition_data(self, fetched: FetchedPartition) -> PartitionData:
+    def _partition_data(self, fetched: FetchedPartition, leaders: CurrentLeaders) -> PartitionData:
         index = fetched.target.partition
         if fetched.error is not None:
-            return self._error_data(fetched, fetched.error)
+            return self._error_data(fetched, fetched.error, leaders)
         partition, read = fetched.partition, fetched.read
         if fetched.diverging is not None and partition is not None:
             return PartitionData(
@@ -268,7 +305,9 @@ class _Fetch:
             records=b"" if region is None else region,
         )
 
-    def _error_data(self, fetched: FetchedPartition, error: KafkaError) -> PartitionData:
+    def _error_data(
+        self, fetched: FetchedPartition, error: KafkaError, leaders: CurrentLeaders
+    ) -> PartitionData:
         self._context.record_error(error.code)
         data = PartitionData(
             partition_index=fetched.target.partition,
@@ -278,9 +317,12 @@ class _Fetch:
             aborted_transactions=[] if fetched.partition is None else None,
             records=b"",
         )
-        if error.code in _LEADER_ERRORS and fetched.partition is not None:
+        if error.code in _LEADER_ERRORS:
+            target = fetched.target
+            topic = target.topic or self._context.broker.image.topic_names.get(target.topic_id, "")
+            leader = leaders.find(topic, target.partition, fetched.partition)
             data.current_leader = LeaderIdAndEpoch(
-                leader_id=fetched.partition.leader, leader_epoch=fetched.partition.leader_epoch
+                leader_id=leader.leader_id, leader_epoch=leader.leader_epoch
             )
         return data
 

@@ -1,6 +1,6 @@
 """The counters that request handling increments.
 
-Recording is two list accesses and an addition: a request's time goes into the bucket of its number
+Recording is two look-ups and an addition: a request's time goes into the bucket of its number
 of bits in microseconds, so that buckets double from one to the next. All else that metrics show is
 counted by those whom it concerns, or is state that they hold anyway, and is collected when somebody
 asks: see `report`.
@@ -44,7 +44,7 @@ class BrokerMetrics:
     __slots__ = ("_latencies", "errors")
 
     def __init__(self) -> None:
-        self._latencies = [LatencyHistogram() for _ in range(max(ApiKey) + 1)]
+        self._latencies = {int(api_key): LatencyHistogram() for api_key in ApiKey}
         #: By API key and error code.
         self.errors: dict[tuple[int, int], int] = {}
 

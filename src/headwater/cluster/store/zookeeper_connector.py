@@ -1,7 +1,8 @@
 """The way to a ZooKeeper ensemble: begins sessions, one after the other.
 
 The address is `host:port,host:port/path`. The path, which may be left out, is where in the tree the
-cluster lives; it is made if it is not there. Several clusters can so share an ensemble.
+cluster lives; it is made if it is not there. Several clusters can so share an ensemble. The servers
+must be those of ZooKeeper 3.6 or newer.
 
 A session that is over is followed by a new one only when nothing of it is left: whoever comes back
 must not find nodes of its own former self in its way.
@@ -39,7 +40,7 @@ _WARNING_INTERVAL_S: Final = 30.0
 # Before another session, if one ended before it was of any use.
 _PAUSE_S: Final = 0.5
 # Between rounds over all servers while none answers; kazoo's own default goes up to a minute.
-_RETRY: Final = {"max_tries": -1, "delay": 0.1, "backoff": 2, "max_jitter": 0.4, "max_delay": 1.0}
+_RETRY: Final = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_jitter": 0.4, "max_delay": 1.0}
 
 _log = logging.getLogger(__name__)
 
@@ -113,8 +114,8 @@ class ZooKeeperConnector:
 
     def _new_session(self) -> tuple[KazooClient, ZooKeeperRequests, ZooKeeperSession]:
         host_count = self._hosts.count(",") + 1
-        # A server that takes no connection must not cost the time in which another could.
-        handler = LoopHandler(asyncio.get_running_loop(), self._session_timeout_s / host_count)
+        loop = asyncio.get_running_loop()
+        handler = LoopHandler(loop, host_count, self._session_timeout_s)
         client = KazooClient(
             hosts=self._hosts,
             timeout=self._session_timeout_s,
@@ -123,13 +124,13 @@ class ZooKeeperConnector:
             auth_data=[("digest", ":".join(self._digest))] if self._digest else None,
             logger=_QuietLog(logging.getLogger(f"{__name__}.kazoo")),
         )
-        requests = ZooKeeperRequests(client, self._root, self._acl)
+        requests = ZooKeeperRequests(client, handler, self._root, self._acl)
         session = ZooKeeperSession(client, handler, requests, self._session_timeout_s)
         return client, requests, session
 
     async def _make_root(self, client: KazooClient, session: ZooKeeperSession) -> None:
         """Make the path in which the cluster lives, where it is missing."""
-        requests = ZooKeeperRequests(client, "", self._acl)
+        requests = ZooKeeperRequests(client, session.handler, "", self._acl)
         if await session.ask(requests.find(self._root or ROOT)) is not None:
             return
         path = ""

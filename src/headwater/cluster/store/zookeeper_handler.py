@@ -30,10 +30,14 @@ _WRITABLE: Final = select.POLLOUT | select.POLLHUP | select.POLLERR
 class LoopHandler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no types
     """A handler for kazoo whose callbacks run on the event loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, connect_timeout_s: float) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, host_count: int, session_timeout_s: float
+    ) -> None:
         super().__init__()
         self._loop = loop
-        self._connect_timeout_s = connect_timeout_s
+        self._host_count = host_count
+        # A server that takes no connection must not cost the time in which another could.
+        self._connect_timeout_s = session_timeout_s / host_count
         self._is_forbidden = False
         self._last_address: Address | None = None
         self._avoided_address: Address | None = None
@@ -54,7 +58,8 @@ class LoopHandler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has
         A server that fell silent is often one that still takes connections, and trying it again
         first can cost what is left of the session.
         """
-        self._avoided_address = self._last_address
+        if self._host_count > 1:
+            self._avoided_address = self._last_address
 
     # -- what kazoo calls -------------------------------------------------------------------------
 

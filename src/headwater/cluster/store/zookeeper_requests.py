@@ -34,7 +34,8 @@ from headwater.cluster.store.metadata_store import (
 )
 from headwater.cluster.store.node_paths import ROOT, split_path
 from headwater.cluster.store.zookeeper_errors import is_error, is_reason, store_error
-from headwater.cluster.store.zookeeper_handler import LoopResult
+from headwater.cluster.store.zookeeper_handler import LoopHandler, LoopResult
+from headwater.cluster.store.zookeeper_multi_read import MultiRead
 from headwater.cluster.store.zookeeper_watches import ZooKeeperWatches
 
 _EVENT_KINDS: Final = {
@@ -62,11 +63,14 @@ class Request(NamedTuple):
 class ZooKeeperRequests:
     """Makes requests for one client, whose session's watches it keeps."""
 
-    def __init__(self, client: KazooClient, root: str, acl: Sequence[Any] | None) -> None:
+    def __init__(
+        self, client: KazooClient, handler: LoopHandler, root: str, acl: Sequence[Any] | None
+    ) -> None:
         """`root` is the path, without a slash at its end, that stands in front of all others;
         `acl` says who may use new nodes, None everybody."""
         self.watches = ZooKeeperWatches()
         self._client = client
+        self._handler = handler
         self._root = root
         self._acl = list(OPEN_ACL_UNSAFE if acl is None else acl)
         self._loop = asyncio.get_running_loop()
@@ -93,6 +97,29 @@ class ZooKeeperRequests:
             return _node(*result.get())
 
         return Request(path, self._getting(path, None), convert)
+
+    def find_many(self, paths: Sequence[str]) -> Request:
+        """The nodes in that order, None for those that are not there, in one request."""
+        question = MultiRead([self._full(path) for path in paths])
+
+        def start() -> LoopResult:
+            result = LoopResult(self._handler)
+            # kazoo has no public way to send a request that it does not know.
+            self._client._call(question, result)
+            return result
+
+        def convert(result: LoopResult) -> list[Node | None]:
+            nodes: list[Node | None] = []
+            for path, found in zip(paths, result.get(), strict=True):
+                if not isinstance(found, Exception):
+                    nodes.append(_node(*found))
+                elif isinstance(found, NoNodeError):
+                    nodes.append(None)
+                else:
+                    raise store_error(found, path)
+            return nodes
+
+        return Request(paths[0], start, convert)
 
     def watch_existence(self, path: str, watch: Watch) -> Request:
         """Leave a watch on a node that need not be there; answers nothing."""

@@ -64,14 +64,14 @@ class ZooKeeperSession:
         self.session_id = 0
         self.is_over = False
         self._client = client
-        self._handler = handler
+        self.handler = handler
         self._requests = requests
         self._session_timeout_s = session_timeout_s
         self._loop = asyncio.get_running_loop()
         self._began: asyncio.Future[None] = self._loop.create_future()
         #: Done when nothing of the session is left, no thread and no connection.
         self._ended: asyncio.Future[None] = self._loop.create_future()
-        self._is_connected = False
+        self.is_connected = False
         self._is_stopping = False
         self._waiting: deque[_Asked] = deque()
         self._to_repeat: list[_Asked] = []
@@ -129,10 +129,10 @@ class ZooKeeperSession:
     def _on_state(self, state: str) -> None:
         """In kazoo's thread."""
         if state == KazooState.LOST:
-            self._handler.forbid()
+            self.handler.forbid()
         elif state == KazooState.SUSPENDED:
-            self._handler.avoid_last()
-        self._handler.post(lambda: self._state_changed(state))
+            self.handler.avoid_last()
+        self.handler.post(lambda: self._state_changed(state))
 
     def _state_changed(self, state: str) -> None:
         if state == KazooState.LOST:
@@ -150,7 +150,7 @@ class ZooKeeperSession:
         if self._cut_off_timer is not None:
             self._cut_off_timer.cancel()
             self._cut_off_timer = None
-        self._is_connected = True
+        self.is_connected = True
         if not self._began.done():
             self.session_id = self._client.client_id[0]
             self._began.set_result(None)
@@ -160,7 +160,7 @@ class ZooKeeperSession:
         self._send_waiting()
 
     def _disconnected(self) -> None:
-        self._is_connected = False
+        self.is_connected = False
         if self._cut_off_timer is None and not self.is_over:
             _log.info("The connection to ZooKeeper broke; trying to come back.")
             self._cut_off_timer = self._loop.call_later(
@@ -203,11 +203,11 @@ class ZooKeeperSession:
                 self._client.close()
             except Exception:
                 _log.debug("kazoo did not stop in order.", exc_info=True)
-            self._handler.post(self._stopped)
+            self.handler.post(self._stopped)
 
         if not self._is_stopping:
             self._is_stopping = True
-            self._handler.spawn(stop)
+            self.handler.spawn(stop)
 
     def _stopped(self) -> None:
         if not self._ended.done():
@@ -216,7 +216,7 @@ class ZooKeeperSession:
     # -- requests and answers ---------------------------------------------------------------------
 
     def _send_waiting(self) -> None:
-        while self._is_connected and self._in_flight_count < IN_FLIGHT_MAX:
+        while self.is_connected and self._in_flight_count < IN_FLIGHT_MAX:
             if self._restoring:
                 request = self._restoring.popleft()
                 self._start(request, partial(self._restored, request))
@@ -239,7 +239,7 @@ class ZooKeeperSession:
             return False
         if connection_number == self._connection_number:
             # The news that the connection is broken comes right behind.
-            self._is_connected = False
+            self.is_connected = False
         return True
 
     def _answered(self, asked: _Asked, connection_number: int, result: LoopResult) -> None:

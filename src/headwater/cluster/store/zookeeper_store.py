@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import Final, cast
 
 from headwater.cluster.store.errors import SessionExpiredError
 from headwater.cluster.store.metadata_store import (
@@ -30,6 +30,9 @@ from headwater.cluster.store.node_paths import ROOT
 from headwater.cluster.store.zookeeper_requests import ZooKeeperRequests, check_not_root
 from headwater.cluster.store.zookeeper_session import ZooKeeperSession
 
+#: Enough to make the cost of a request negligible, few enough for a packet of ordinary nodes.
+READS_PER_REQUEST: Final = 100
+
 
 class ZooKeeperStore:
     """A `MetadataStore`; `ZooKeeperConnector.connect` makes it."""
@@ -41,6 +44,11 @@ class ZooKeeperStore:
     @property
     def session_id(self) -> int:
         return self._session.session_id
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection now; operations wait for one."""
+        return self._session.is_connected
 
     @property
     def credentials(self) -> tuple[int, bytes]:
@@ -61,8 +69,10 @@ class ZooKeeperStore:
     async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
         if self._session.is_over:
             raise SessionExpiredError(paths[0] if paths else ROOT)
-        requests = [self._requests.find(path) for path in paths]
-        return list(await asyncio.gather(*map(self._session.ask, requests)))
+        groups = [paths[i : i + READS_PER_REQUEST] for i in range(0, len(paths), READS_PER_REQUEST)]
+        requests = [self._requests.find_many(group) for group in groups]
+        found = await asyncio.gather(*map(self._session.ask, requests))
+        return [node for nodes in found for node in nodes]
 
     async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> int:
         return cast(int, await self._session.ask(self._requests.set(Set(path, data, version))))

@@ -1,7 +1,7 @@
 """UpdateImage (private API 10000, version 0): the controller tells a broker what has changed.
 
 A message leads from one version of the cluster image to another. A delta names what is different
-and goes only on top of the version it begins at; a snapshot names everything and goes on top of any.
+and goes only on top of the version it begins at; a snapshot names everything, on top of any.
 The versions of one controller are numbered; `controller_epoch` tells those of different controllers
 apart, and a broker that has heard of a later controller refuses an earlier one.
 """
@@ -206,7 +206,7 @@ class UpdateImageRequest(Message):
 
 
 class UpdateImageResponse(Message):
-    """`version` is what the broker has now: it differs from what was sent if a delta did not fit."""
+    """`version` is what the broker has now: not what was sent, if a delta did not fit."""
 
     __slots__ = ("error_code", "version")
 

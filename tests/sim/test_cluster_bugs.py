@@ -1,0 +1,134 @@
+"""Each promise of a cluster has a bug that breaks it: the campaign must find every one of them.
+
+A checker that finds nothing may be right or may be blind; these tell which.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from headwater.cluster.controller_writes import ControllerWrites
+from headwater.cluster.image import PartitionImage
+from headwater.replication import follower_plan
+from headwater.replication.leadership import Leadership
+from headwater.replication.partition import Partition
+from headwater.replication.replica_fetchers import ReplicaFetchers
+from headwater.sim.broker_host import BrokerHost
+from headwater.storage.directories.log_directories import LogDirectories
+from headwater.storage.partition_log import PartitionLog
+from headwater.storage.producer_entry import ProducerEntry
+from headwater.storage.truncation import truncate_to
+from tests.support.cluster_campaign import ClusterCampaign
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+#: A bug that this many seeds do not find would stay hidden.
+SEEDS_MAX = 60
+
+LOST = "nothing acknowledged is lost|never replaced|high watermark never goes back|what was read"
+DIFFERENT = "replicas do not differ|" + LOST
+
+
+def acknowledge_before_the_isr_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Partition, "is_acknowledged", lambda *_arguments, **_named: True)
+
+
+def truncate_to_the_high_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Kafka did before there were leader epochs."""
+
+    def begin_at_high_watermark(log: PartitionLog, now_ms: int) -> None:
+        if log.log_end_offset > log.high_watermark:
+            truncate_to(log, log.high_watermark, now_ms)
+
+    monkeypatch.setattr(follower_plan, "begin_following", begin_at_high_watermark)
+    skip_the_epoch_check(monkeypatch)
+
+
+def skip_the_epoch_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaders do not look at which history a follower has."""
+    monkeypatch.setattr("headwater.replication.fetch.find_divergence", lambda *_arguments: None)
+
+
+def elect_in_the_same_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    def led_by(partition: PartitionImage, leader: int, isr: tuple[int, ...]) -> PartitionImage:
+        return partition._replace(leader=leader, isr=isr)
+
+    for module in ("elections", "broker_failures"):
+        monkeypatch.setattr(f"headwater.cluster.{module}.led_by", led_by)
+
+
+def write_as_anybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A controller that was replaced while it stood still goes on writing."""
+
+
+def trust_whoever_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LogDirectories, "may_lack_records", lambda _self, _boot_id: False)
+
+
+def be_alone_without_sync(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Partition, "fsyncs_when_alone", False)
+
+
+def commit_what_the_leader_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    def advance(self: Leadership) -> None:
+        log = self._partition.log
+        if log.log_end_offset > log.high_watermark:
+            log.advance_high_watermark(log.log_end_offset)
+            self._parts.events.on_high_watermark(self._partition)
+
+    monkeypatch.setattr(Leadership, "advance_high_watermark", advance)
+
+
+def follow_nobody_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    role_changed = ReplicaFetchers.role_changed
+
+    def ignore_later_epochs(self: ReplicaFetchers, partition: Partition) -> None:
+        if partition.leader_epoch == 0:
+            role_changed(self, partition)
+
+    monkeypatch.setattr(ReplicaFetchers, "role_changed", ignore_later_epochs)
+
+
+def store_repetitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ProducerEntry, "find_duplicate", lambda _self, _header: None)
+    monkeypatch.setattr(ProducerEntry, "continues_with", lambda _self, _sequence: True)
+
+
+def lose_power_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No bug, but more than the durability promise covers."""
+
+    def may_lose_power(_self: ClusterCampaign, _host: BrokerHost) -> bool:
+        return True
+
+    monkeypatch.setattr(ClusterCampaign, "may_lose_power", may_lose_power)
+    events = ClusterCampaign.events
+
+    def mostly_power(self: ClusterCampaign) -> list[Any]:
+        return [*events(self), (self.lose_power, 100)]
+
+    monkeypatch.setattr(ClusterCampaign, "events", mostly_power)
+
+
+@pytest.mark.parametrize(
+    ("plant", "broken"),
+    [
+        (acknowledge_before_the_isr_has_it, LOST),
+        (truncate_to_the_high_watermark, DIFFERENT),
+        (skip_the_epoch_check, DIFFERENT),
+        (elect_in_the_same_epoch, "an epoch has one leader|" + DIFFERENT),
+        (trust_whoever_comes_back, DIFFERENT),
+        (be_alone_without_sync, LOST),
+        (commit_what_the_leader_has, DIFFERENT),
+        (follow_nobody_new, "in a healed world"),
+        (store_repetitions, "stored once"),
+        (lose_power_anywhere, LOST),
+    ],
+)
+def test_a_planted_bug_is_found(plant: Plant, broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    monkeypatch.setattr("tests.support.cluster_campaign.HEALED_TIME_MAX_S", 20.0)
+    with pytest.raises(AssertionError, match=broken) as found:
+        for seed in range(SEEDS_MAX):
+            ClusterCampaign(seed).run()
+    assert str(found.value).startswith("seed ")

@@ -1,0 +1,56 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.cluster_campaign import ClusterCampaign
+from tests.support.tiers import rounds
+
+
+def test_a_cluster_keeps_its_promises_whatever_happens() -> None:
+    crash_count = acknowledged_count = leader_count = expired_count = 0
+    event_counts: dict[str, int] = {}
+    for seed in range(rounds(small=120, full=3000)):
+        campaign = ClusterCampaign(seed)
+        campaign.run(event_count=6)
+        crash_count += campaign.crash_count
+        acknowledged_count += campaign.world.history.acknowledged_count
+        leader_count += campaign.world.observer.leaders.count
+        expired_count += campaign.world.store.expired_count
+        for name, count in campaign.event_counts.items():
+            event_counts[name] = event_counts.get(name, 0) + count
+    # The campaign would prove little without all of these.
+    assert crash_count > 100
+    assert acknowledged_count > 5_000
+    assert leader_count > 300
+    assert expired_count > 100
+    assert len(event_counts) >= 11 and min(event_counts.values()) > 5
+
+
+def test_long_trouble_is_survived_too() -> None:
+    for seed in range(100_000, 100_000 + rounds(small=4, full=200)):
+        campaign = ClusterCampaign(seed)
+        campaign.run(event_count=40)
+        assert campaign.world.history.acknowledged_count > 0
+
+
+def test_a_seed_is_the_same_in_another_process() -> None:
+    """Where sets are ordered otherwise, because text has other hashes there."""
+    seeds = rounds(small=5, full=50)
+    script = (
+        "from tests.support.cluster_campaign import ClusterCampaign\n"
+        f"print([ClusterCampaign(seed).run() for seed in range({seeds})])\n"
+    )
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", script],
+            cwd=Path(__file__).parents[2],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for hash_seed in ("1", "2")
+    ]
+    outputs = [process.communicate(timeout=600)[0] for process in running]
+    assert [process.returncode for process in running] == [0, 0]
+    assert outputs[0] == outputs[1] and outputs[0].count(",") == seeds - 1

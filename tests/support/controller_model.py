@@ -1,0 +1,279 @@
+"""A cluster of registrations that is driven at random, and what must hold of it at every moment.
+
+Who has everything. For each partition the model knows the brokers whose copy holds all that was
+acknowledged. A record is acknowledged when all of the ISR are alive and have it; of an ISR of one
+it is on disk as well, as is what the only member had before. A broker that comes back unclean has
+lost what it had not on disk. Whoever is elected, unless uncleanly, must have everything, as long as
+fewer than two brokers have lost it at once: that is the promise.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import dataclass, field
+
+from headwater.base.clocks import ManualClock
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.ids import TopicPartition
+from headwater.cluster.controller import Controller
+from headwater.cluster.elections import ElectionType
+from headwater.cluster.image import NO_LEADER, ClusterImage, PartitionImage
+from headwater.cluster.new_topic import NewPartitions, NewTopic
+from headwater.cluster.store.embedded_store import EmbeddedStore
+from headwater.cluster.store.journal import Changes
+from tests.support.broker_crowd import BrokerCrowd, describe, fresh_image
+from tests.support.metadata_stores import DictJournal, EmbeddedWorld
+
+BROKERS = range(5)
+
+
+class FencedJournal(DictJournal):
+    """Sees to it that every state is written by the controller of that moment."""
+
+    async def commit(self, changes: Changes, transaction_id: int) -> None:
+        before = self.rows.get("/controller_epoch")
+        await super().commit(changes, transaction_id)
+        now = self.rows.get("/controller_epoch")
+        epochs = {int(row.data) for row in (before, now) if row is not None}
+        for path, row in changes.items():
+            if row is not None and path.endswith("/state"):
+                epoch = json.loads(row.data)["controller_epoch"]
+                assert epoch in epochs, f"{path} was written by controller {epoch} of {epochs}"
+
+
+@dataclass
+class Copies:
+    """Who has everything of a partition, and who of them on disk."""
+
+    complete: set[int] = field(default_factory=set)
+    on_disk: set[int] = field(default_factory=set)
+    #: How many lost it since the last record was acknowledged.
+    loss_count: int = 0
+
+    def lose(self, broker_id: int) -> None:
+        self.loss_count += broker_id in self.complete
+        if broker_id not in self.on_disk:
+            self.complete.discard(broker_id)
+        if self.loss_count >= 2:
+            self.complete.clear()
+
+
+class ControllerModel:
+    """Each method is one thing that happens; `check` looks at what the controllers made of it."""
+
+    def __init__(self, crowd: BrokerCrowd) -> None:
+        self.crowd = crowd
+        self.copies: dict[tuple[object, int], Copies] = {}
+        self._checked: dict[int, int] = {}
+        self._last: dict[tuple[object, int], PartitionImage] = {}
+        self._names = 0
+        self._unclean_wanted = False
+
+    @classmethod
+    async def begin(cls) -> ControllerModel:
+        store = await EmbeddedStore.open(FencedJournal(), ManualClock())
+        return cls(await BrokerCrowd.on(EmbeddedWorld(store), BROKERS))
+
+    # -- what happens ----------------------------------------------------------------------------
+
+    async def fail(self, chance: random.Random) -> None:
+        """Some brokers go; if the controller's was among them, another is elected."""
+        present = sorted(self.crowd.brokers)
+        gone = chance.sample(present, min(chance.choice([1, 1, 2, 5]), len(present)))
+        await self.crowd.fail(*gone)
+        await self._see_to_controller(chance)
+
+    async def come_back(self, chance: random.Random, *, is_unclean: bool) -> None:
+        absent = sorted(set(BROKERS) - self.crowd.brokers.keys())
+        for broker_id in absent[: chance.choice([1, 1, 5])]:
+            await self._register(broker_id, is_unclean=is_unclean)
+        await self._see_to_controller(chance)
+
+    async def restart(self, chance: random.Random) -> None:
+        """A broker goes and comes back before anybody has looked."""
+        if self.crowd.brokers:
+            broker_id = chance.choice(sorted(self.crowd.brokers))
+            await self.crowd.fail(broker_id)
+            await self._register(broker_id, is_unclean=chance.random() < 0.3)
+        await self._see_to_controller(chance)
+
+    async def replace_controller(self, chance: random.Random) -> None:
+        """Another takes over; the old one still tries to change something."""
+        if not self.crowd.brokers:
+            return
+        old = self.crowd.seat
+        await self.crowd.replace_controller(chance.choice(sorted(self.crowd.brokers)))
+        told = len(old.publisher.changes)
+        answer = (await old.controller.create_topics([NewTopic("zombie")]))["zombie"]
+        assert isinstance(answer, KafkaError)
+        await old.controller.close()
+        assert len(old.publisher.changes) == told
+
+    async def create(self, chance: random.Random) -> None:
+        self._names += 1
+        count = min(chance.randint(1, 4), len(self.crowd.image.brokers))
+        if count:
+            topic = NewTopic(f"t{self._names}", chance.randint(1, 3), count)
+            await self._controller().create_topics([topic])
+
+    async def grow(self, chance: random.Random) -> None:
+        topic = self._any_topic(chance)
+        if topic is not None:
+            count = len(self.crowd.image.topics[topic].partitions)
+            await self._controller().create_partitions([NewPartitions(topic, count + 1)])
+
+    async def delete(self, chance: random.Random) -> None:
+        topic = self._any_topic(chance)
+        if topic is not None:
+            await self._controller().delete_topics([topic])
+
+    async def alter(self, chance: random.Random) -> None:
+        """A leader changes the ISR, or resigns, as it was when it looked."""
+        name = self._any_partition(chance)
+        if name is None:
+            return
+        partition = self.crowd.partition(*name)
+        if partition.leader not in self.crowd.brokers:
+            return
+        isr = {each for each in partition.replicas if chance.random() < 0.6} | {partition.leader}
+        if chance.random() < 0.1:
+            isr = set(partition.isr) - {partition.leader}
+        key = (self.crowd.image.topics[name.topic].topic_id, name.partition)
+        answer = await self.crowd.alter(sorted(isr), *name)
+        self.check()
+        copies = self.copies.setdefault(key, Copies())
+        if answer.error_code == ErrorCode.NEW_LEADER_ELECTED:
+            copies.on_disk.discard(partition.leader)
+            copies.lose(partition.leader)
+        if answer.error_code == ErrorCode.NONE:
+            # Whoever joins has caught up; whoever leaves is no longer waited for.
+            copies.complete = set(answer.isr) if partition.leader in copies.complete else set()
+            copies.on_disk &= copies.complete
+            if len(answer.isr) == 1:
+                copies.on_disk = set(copies.complete)
+
+    async def acknowledge(self, chance: random.Random) -> None:
+        """Partitions whose ISR is alive acknowledge a record.
+
+        A broker follows nobody before the controller has told it whom.
+        """
+        known = self.crowd.image.brokers.items()
+        following = {each for each, broker in known if self.crowd.brokers.get(each) == broker}
+        for topic in self.crowd.image.topics.values():
+            for number, partition in enumerate(topic.partitions):
+                isr = set(partition.isr)
+                if partition.leader != NO_LEADER and isr <= following:
+                    copies = self.copies.setdefault((topic.topic_id, number), Copies())
+                    copies.complete = isr
+                    copies.on_disk = set(isr) if len(isr) == 1 else set()
+                    copies.loss_count = 0
+
+    async def shut_down(self, chance: random.Random) -> None:
+        image = self.crowd.image
+        if image.brokers:
+            broker = image.brokers[chance.choice(sorted(image.brokers))]
+            await self._controller().shut_down_broker(broker.broker_id, broker.broker_epoch)
+
+    async def elect(self, chance: random.Random) -> None:
+        kind = chance.choice([ElectionType.PREFERRED, ElectionType.PREFERRED, ElectionType.UNCLEAN])
+        self._unclean_wanted = kind is ElectionType.UNCLEAN
+        name = self._any_partition(chance)
+        chosen: list[TopicPartition] | None = [name] if name and chance.random() < 0.5 else None
+        await self._controller().elect_leaders(kind, chosen)
+        self.check()
+        self._unclean_wanted = False
+
+    # -- what must hold --------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Look at every image that was announced since the last time."""
+        for index, seat in enumerate(self.crowd.seats):
+            changes = seat.publisher.changes
+            for change in changes[self._checked.get(index, 0) :]:
+                self._check_image(change.image)
+            self._checked[index] = len(changes)
+
+    async def check_store(self) -> None:
+        """When all is quiet, the image is what the store holds, and who can lead does."""
+        await self.crowd.settle()
+        self.check()
+        assert describe(self.crowd.image) == describe(await fresh_image(self.crowd))
+        leaders = {
+            partition.leader
+            for topic in self.crowd.image.topics.values()
+            for partition in topic.partitions
+        }
+        assert leaders <= {NO_LEADER, *self.crowd.brokers}
+
+    def _check_image(self, image: ClusterImage) -> None:
+        for topic in image.topics.values():
+            for number, partition in enumerate(topic.partitions):
+                key = (topic.topic_id, number)
+                before = self._last.get(key)
+                if before != partition:
+                    self._check_partition(key, before, partition)
+                    self._last[key] = partition
+                    self._check_leader(key, before, partition, image)
+
+    def _check_partition(
+        self, key: tuple[object, int], before: PartitionImage | None, after: PartitionImage
+    ) -> None:
+        assert after.isr and set(after.isr) <= set(after.replicas)
+        assert len(set(after.isr)) == len(after.isr)
+        assert after.leader in (NO_LEADER, *after.isr)
+        if before is None:
+            self.copies.setdefault(key, Copies(set(after.isr)))
+            return
+        assert after.replicas == before.replicas
+        assert after.partition_epoch > before.partition_epoch
+        assert after.leader_epoch >= before.leader_epoch
+        assert after.leader_epoch > before.leader_epoch or after.leader == before.leader
+
+    def _check_leader(
+        self,
+        key: tuple[object, int],
+        before: PartitionImage | None,
+        after: PartitionImage,
+        image: ClusterImage,
+    ) -> None:
+        if before is None or after.leader_epoch == before.leader_epoch:
+            return
+        leader = image.brokers.get(after.leader)
+        if leader is None or self.crowd.brokers.get(after.leader) != leader:
+            # Nobody leads, or one who is gone and whose next life will not listen to this.
+            return
+        copies = self.copies.setdefault(key, Copies())
+        if after.leader not in copies.complete:
+            assert self._unclean_wanted or not copies.complete, f"{after} lacks what {copies} has"
+            # What was lost is lost; the next record that is acknowledged is a new beginning.
+            copies.complete, copies.on_disk = set(), set()
+
+    # -- helpers ---------------------------------------------------------------------------------
+
+    async def _register(self, broker_id: int, *, is_unclean: bool) -> None:
+        # Whatever was decided until now was decided before the loss.
+        self.check()
+        if is_unclean:
+            for copies in self.copies.values():
+                copies.lose(broker_id)
+        await self.crowd.register(broker_id, is_unclean=is_unclean)
+
+    async def _see_to_controller(self, chance: random.Random) -> None:
+        node = await self.crowd.observer.exists("/controller")
+        if node is None and self.crowd.brokers:
+            await self.crowd.elect(chance.choice(sorted(self.crowd.brokers)))
+
+    def _controller(self) -> Controller:
+        return self.crowd.seat.controller
+
+    def _any_topic(self, chance: random.Random) -> str | None:
+        names = sorted(self.crowd.image.topics)
+        return chance.choice(names) if names else None
+
+    def _any_partition(self, chance: random.Random) -> TopicPartition | None:
+        topic = self._any_topic(chance)
+        if topic is None:
+            return None
+        count = len(self.crowd.image.topics[topic].partitions)
+        return TopicPartition(topic, chance.randrange(count))
