@@ -29,6 +29,8 @@ _LAYERS: Final = (
     "coordinator",
     "broker",
     "client",
+    "java",
+    "zookeeper",
     "cli",
     "testing",
     "sim",

@@ -13,6 +13,7 @@ from headwater.broker.broker_channels import BrokerChannels
 from headwater.broker.context import BrokerContext, RequestContext
 from headwater.broker.metrics.broker_metrics import BrokerMetrics
 from headwater.cluster.image import BrokerInfo, ClusterImage, EndpointInfo
+from headwater.cluster.image_change import ImageEdits
 from headwater.net.limits import ConnectionLimits
 from headwater.net.listener import Endpoint, Listener
 from headwater.net.peer_errors import (
@@ -188,6 +189,46 @@ async def test_brokers_use_the_listener_that_is_meant_for_them() -> None:
 async def test_a_broker_that_is_not_in_the_image_is_unavailable() -> None:
     with pytest.raises(PeerUnavailableError):
         await _Broker().channels().send(_OTHER, _asking("now"), 5)
+
+
+@run_async
+async def test_nobody_waits_for_a_broker_that_the_cluster_has_given_up() -> None:
+    other = SmallBroker()
+    listener, endpoint = await _listen(other)
+    broker = _Broker()
+    broker.see(endpoint)
+    channels = broker.channels()
+    waiting = asyncio.ensure_future(channels.send(_OTHER, _asking("hold"), 30))
+    await until(lambda: other.held)
+    # It is still there, and so are others that come and go.
+    present = broker.image.brokers[_OTHER]._replace(broker_epoch=7)
+    channels.follow(ImageEdits(brokers={_OTHER: present}).apply(broker.image))
+    channels.follow(ImageEdits(brokers={9: None}).apply(broker.image))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    channels.follow(ImageEdits(brokers={_OTHER: None}).apply(broker.image))
+    with pytest.raises(PeerUnavailableError):
+        await waiting
+    other.held.clear()
+    await channels.close()
+    await listener.close(0)
+
+
+@run_async
+async def test_nor_for_a_connection_to_it_that_is_being_made() -> None:
+    silent = await asyncio.start_server(lambda *_: asyncio.sleep(60), "127.0.0.1", 0)
+    port = silent.sockets[0].getsockname()[1]
+    broker = _Broker()
+    broker.see(EndpointInfo("TEST", "127.0.0.1", port))
+    channels = broker.channels()
+    waiting = asyncio.ensure_future(channels.send(_OTHER, _asking("now"), 30))
+    for _ in range(20):
+        await asyncio.sleep(0.001)
+    channels.follow(ImageEdits(brokers={_OTHER: None}).apply(broker.image))
+    with pytest.raises(PeerUnavailableError):
+        await waiting
+    await channels.close()
+    silent.close()
 
 
 @run_async

@@ -50,6 +50,7 @@ class _Broker:
         self.image = ClusterImage()
         self.member = self.channels = self.settings = self
         self.seen_after = 0
+        self.answer_s = 0.0
 
     def integer(self, name: str) -> int:
         assert name == "request.timeout.ms"
@@ -65,6 +66,7 @@ class _Broker:
         self.asked.append((timeout_s, version))
         self.asked_s.append(self.loop_time())
         step = self.script.pop(0) if len(self.script) > 1 else self.script[0]
+        await asyncio.sleep(self.answer_s)
         if isinstance(step, KafkaError):
             raise step
         return step
@@ -152,6 +154,23 @@ def test_a_controller_that_is_just_changing_is_asked_again(
         assert await broker.answer() == [0]
         assert len(broker.asked) == 4
         assert broker.asked_s[-1] < 1.0
+
+    run(scenario())
+
+
+def test_the_successor_of_a_controller_that_fell_silent_is_asked() -> None:
+    async def scenario() -> None:
+        broker = _Broker(PeerUnavailableError("It was given up."), REFUSED, DONE)
+        broker.answer_s = 6.0
+        assert await broker.answer() == [0]
+        # Whatever time is left.
+        assert [timeout_s for timeout_s, _ in broker.asked] == pytest.approx(
+            [25.0, 19.0, 13.0], abs=0.1
+        )
+        broker = _Broker(PeerUnavailableError("It was given up."))
+        broker.answer_s = 6.0
+        assert await broker.answer() == [ErrorCode.NOT_CONTROLLER]
+        assert len(broker.asked) == 5
 
     run(scenario())
 

@@ -8,7 +8,7 @@ import pytest
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.cluster.broker_registration import (
     load_brokers,
-    load_unclean_brokers,
+    load_return_marks,
     register_broker,
 )
 from headwater.cluster.cluster_identity import prepare_store
@@ -81,10 +81,27 @@ async def test_the_mark_of_an_unclean_return_comes_with_the_registration_and_sta
         await first.close()
         first = store.connect()
         registered = await register_broker(first, BROKER, 6, is_unclean=True)
-        assert await load_unclean_brokers(observer) == {7}
+        assert await load_return_marks(observer) == ({7}, {7})
         assert await load_brokers(observer) == {7: registered}
     await first.close()
-    assert await load_unclean_brokers(observer) == {7}
+    assert await load_return_marks(observer) == ({7}, {7})
+
+
+@run_async
+async def test_a_mark_says_what_the_worst_of_the_lives_lacked() -> None:
+    store = await open_in_memory()
+    observer = store.connect()
+    await prepare_store(observer)
+    for is_unclean, unclean in ((False, set()), (True, {7}), (False, {7}), (True, {7})):
+        session = store.connect()
+        await register_broker(session, BROKER, 5, is_unclean=is_unclean, is_restarted=True)
+        assert await load_return_marks(observer) == ({7}, unclean)
+        await session.close()
+    await observer.set("/brokers/unclean/7", b"who knows")
+    assert await load_return_marks(observer) == ({7}, {7})
+    await observer.delete("/brokers/unclean/7")
+    await register_broker(store.connect(), BROKER, 5)
+    assert await load_return_marks(observer) == (set(), set())
 
 
 class _RacingSession(EmbeddedSession):
@@ -112,7 +129,7 @@ async def test_a_mark_that_comes_and_goes_meanwhile_does_not_stop_a_registration
     session.moves = moves
     registered = await register_broker(session, BROKER, 5, is_unclean=True)
     assert await load_brokers(session) == {7: registered}
-    assert await load_unclean_brokers(session) == {7}
+    assert await load_return_marks(session) == ({7}, {7})
 
 
 @run_async
@@ -162,4 +179,4 @@ async def test_a_registration_that_was_not_heard_of_is_looked_for(fates: list[bo
     session = _DeafSession(store, 99, list(fates))
     registered = await register_broker(session, BROKER, 5, is_unclean=True)
     assert await load_brokers(observer) == {7: registered}
-    assert await load_unclean_brokers(observer) == {7}
+    assert await load_return_marks(observer) == ({7}, {7})

@@ -135,6 +135,24 @@ async def test_a_new_controller_finds_who_failed_and_who_came_back_unclean_meanw
 
 
 @run_async
+async def test_a_leader_that_was_killed_while_there_was_no_controller_leads_in_a_new_epoch() -> (
+    None
+):
+    crowd = await BrokerCrowd.of(range(3))
+    await crowd.create_each((1,), (1, 2), (2,))
+    await crowd.fail(0, 1, 2)
+    await crowd.register(1, is_restarted=True)
+    await crowd.register(2)
+    await crowd.elect(1)
+    assert crowd.led() == [(1, (1,)), (2, (1, 2)), (2, (2,))]
+    # Broker 2 had stopped in order: its high watermark is what it was.
+    assert [crowd.partition(name).leader_epoch for name in "012"] == [1, 1, 0]
+    assert await crowd.observer.children("/brokers/unclean") == []
+    await _check_store(crowd)
+    await crowd.close()
+
+
+@run_async
 async def test_an_image_without_changes_is_announced_by_a_new_controller_too() -> None:
     crowd = await BrokerCrowd.of(range(2))
     await crowd.create("t", (0, 1))

@@ -7,7 +7,8 @@ import pytest
 
 from headwater.base.clocks import ManualClock
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.cluster import controller as controller_module
+from headwater.cluster import broker_changes
+from headwater.cluster.broker_failures import BrokerTurnover
 from headwater.cluster.broker_registration import register_broker
 from headwater.cluster.image import NO_LEADER, ConfigResource, ResourceKind
 from headwater.cluster.new_topic import CreatedTopic, ManualAssignment, NewPartitions, NewTopic
@@ -184,7 +185,7 @@ class _FailingJournal(DictJournal):
 async def test_a_failure_that_could_not_be_written_is_worked_off_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(controller_module, "_RETRY_PAUSE_S", 0.001)
+    monkeypatch.setattr(broker_changes, "RETRY_PAUSE_S", 0.001)
     journal = _FailingJournal()
     store = await EmbeddedStore.open(journal, ManualClock())
     crowd = await BrokerCrowd.on(EmbeddedWorld(store), range(3))
@@ -261,4 +262,21 @@ async def test_a_second_broker_of_an_id_is_not_taken_for_the_first() -> None:
     with pytest.raises(KafkaError):
         await register_broker(await crowd.world.connect(), broker_info(1), 0)
     await crowd.settle()
+    await crowd.close()
+
+
+@run_async
+async def test_a_controller_that_meets_a_bug_of_its_own_makes_room_for_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    crowd = await BrokerCrowd.of(range(2))
+
+    def divide(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    await crowd.create("t", (1, 0))
+    monkeypatch.setattr(BrokerTurnover, "concerns", divide)
+    await crowd.fail(1)
+    await until(lambda: crowd.seat.depositions)
+    assert crowd.seat.depositions == [1]
     await crowd.close()

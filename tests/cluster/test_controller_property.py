@@ -17,6 +17,7 @@ KINDS = [
     "come back unclean",
     "restart",
     "replace controller",
+    "doubt",
     "create",
     "create",
     "grow",
@@ -45,6 +46,8 @@ async def _happen(model: ControllerModel, kind: str, chance: random.Random) -> N
             await model.restart(chance)
         case "replace controller":
             await model.replace_controller(chance)
+        case "doubt":
+            await model.doubt(chance)
         case "create":
             await model.create(chance)
         case "grow":
@@ -70,6 +73,7 @@ async def _play(steps: list[tuple[str, int]]) -> None:
         # A controller whose broker is gone refuses, and that is all it may do.
         with contextlib.suppress(KafkaError):
             await _happen(model, kind, random.Random(seed))
+        await model.see_to_controller(random.Random(seed))
         model.check()
     chance = random.Random(0)
     await model.come_back(chance, is_unclean=False)

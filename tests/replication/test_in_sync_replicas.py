@@ -196,7 +196,7 @@ def test_what_the_controller_could_not_do_now_is_asked_again() -> None:
     world = LedPartition(isr=(0, 1))
     world.fetch(2, 0)
     assert world.controller.refuse(ErrorCode.NOT_CONTROLLER) is True
-    assert world.leadership.proposal is not None
+    assert world.leadership.in_sync.proposal is not None
 
 
 def test_a_late_answer_of_an_earlier_epoch_changes_nothing() -> None:
@@ -307,6 +307,25 @@ def test_a_leader_whose_log_fails_resigns() -> None:
     world.controller.refuse(ErrorCode.NEW_LEADER_ELECTED)
     world.apply(leader=1, leader_epoch=5, isr=(1, 2))
     assert not world.partition.is_leader
+
+
+def test_a_follower_whose_log_fails_asks_to_leave() -> None:
+    world = LedPartition()
+    world.apply(leader=1, leader_epoch=5)
+    world.partition.storage_failed(LogStorageError("There is no room just now."))
+    assert world.controller.wanted == []
+    failure = world.partition.log.fail(OSError(errno.EIO, "the disk is gone"))
+    world.partition.storage_failed(failure)
+    assert world.controller.wanted == [(1, 2)]
+    [(owner, proposal)] = world.controller.proposals
+    assert (proposal.leader_epoch, proposal.partition_epoch) == (5, 10)
+    # Another state: the question is put anew, or is none any more.
+    world.apply(leader=2, leader_epoch=6, isr=(0, 2))
+    assert not owner.is_waiting_for(proposal)
+    assert world.controller.wanted == [(1, 2), (2,)]
+    world.controller.proposals.clear()
+    world.apply(leader=2, leader_epoch=6, isr=(2,))
+    assert world.controller.wanted == []
 
 
 def test_a_broker_with_a_failed_log_that_is_elected_resigns_at_once() -> None:

@@ -254,11 +254,14 @@ async def test_a_log_that_cannot_be_opened_is_not_replaced_by_an_empty_one() -> 
     await back.change(topics={"orders": grown})
     assert _code(back, 0) is ErrorCode.KAFKA_STORAGE_ERROR
     assert back.partitions.get("orders", 2).is_leader
+    # It does not lead any more, and still counts as in sync.
+    assert back.controller.wanted[-1] == (2,)
+    await back.change(partitions={0: _state(2, epoch=2, isr=(2,))})
     back.controller.proposals.clear()
     back.partitions.check_isr()
     assert back.controller.wanted == []
     # Elected again, it says so again.
-    await back.change(partitions={0: _state(1, epoch=2)})
+    await back.change(partitions={0: _state(1, epoch=3)})
     assert back.controller.wanted == [(2,)]
 
 

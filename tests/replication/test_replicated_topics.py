@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from headwater.base.errors import ErrorCode
 from headwater.replication.partition import Partition
 from headwater.wire.messages.delete_records import (
@@ -49,7 +51,10 @@ def _values(cluster: BrokerCluster, broker_id: int) -> list[bytes | None]:
     return [each.value for each in read_records(_partition(cluster, broker_id).log, 0)]
 
 
-def test_what_is_acknowledged_is_everywhere_and_survives_its_leader(tmp_path: Path) -> None:
+@pytest.mark.parametrize("session_slots", ["1000", "0"])
+def test_what_is_acknowledged_is_everywhere_and_survives_its_leader(
+    tmp_path: Path, session_slots: str
+) -> None:
     async def scenario(cluster: BrokerCluster) -> None:
         await cluster.create_topic(TOPIC, [[1, 2, 3]])
         for number in range(20):
@@ -64,7 +69,9 @@ def test_what_is_acknowledged_is_everywhere_and_survives_its_leader(tmp_path: Pa
         await cluster.until_in_sync(TOPIC)
         await cluster.until(lambda: _values(cluster, 1) == [*expected, b"later"])
 
-    run_cluster_scenario(tmp_path, scenario, SETTINGS)
+    # Followers fetch in sessions, or name all partitions each time where there is no room for any.
+    slots = {"max.incremental.fetch.session.cache.slots": session_slots}
+    run_cluster_scenario(tmp_path, scenario, {**SETTINGS, **slots})
 
 
 def test_only_the_leader_is_written_to_and_read_from(tmp_path: Path) -> None:
@@ -87,6 +94,9 @@ def test_only_the_leader_is_written_to_and_read_from(tmp_path: Path) -> None:
             assert data.error_code == code
             if code is not ErrorCode.NONE:
                 assert data.current_leader.leader_id == 1
+                [endpoint] = response.node_endpoints
+                host, port = cluster.servers[1].listeners.endpoints[0][1:]
+                assert (endpoint.node_id, endpoint.host, endpoint.port) == (1, host, port)
 
     run_cluster_scenario(tmp_path, scenario, SETTINGS)
 

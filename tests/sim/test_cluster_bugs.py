@@ -4,22 +4,20 @@ A checker that finds nothing may be right or may be blind; these tell which.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
-from headwater.cluster.controller_writes import ControllerWrites
 from headwater.cluster.image import PartitionImage
 from headwater.replication import follower_plan
 from headwater.replication.leadership import Leadership
 from headwater.replication.partition import Partition
 from headwater.replication.replica_fetchers import ReplicaFetchers
-from headwater.sim.broker_host import BrokerHost
 from headwater.storage.directories.log_directories import LogDirectories
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.producer_entry import ProducerEntry
 from headwater.storage.truncation import truncate_to
 from tests.support.cluster_campaign import ClusterCampaign
+from tests.support.cluster_trouble import ClusterTrouble, Event
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -27,7 +25,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 SEEDS_MAX = 60
 
 LOST = "nothing acknowledged is lost|never replaced|high watermark never goes back|what was read"
-DIFFERENT = "replicas do not differ|" + LOST
+DIFFERENT = "replicas do not differ|all replicas get in sync|" + LOST
 
 
 def acknowledge_before_the_isr_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,10 +54,6 @@ def elect_in_the_same_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for module in ("elections", "broker_failures"):
         monkeypatch.setattr(f"headwater.cluster.{module}.led_by", led_by)
-
-
-def write_as_anybody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A controller that was replaced while it stood still goes on writing."""
 
 
 def trust_whoever_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,16 +92,13 @@ def store_repetitions(monkeypatch: pytest.MonkeyPatch) -> None:
 def lose_power_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """No bug, but more than the durability promise covers."""
 
-    def may_lose_power(_self: ClusterCampaign, _host: BrokerHost) -> bool:
-        return True
+    monkeypatch.setattr(ClusterTrouble, "may_lose_power", lambda _self, _host: True)
+    events = ClusterTrouble.events
 
-    monkeypatch.setattr(ClusterCampaign, "may_lose_power", may_lose_power)
-    events = ClusterCampaign.events
-
-    def mostly_power(self: ClusterCampaign) -> list[Any]:
+    def mostly_power(self: ClusterTrouble) -> list[tuple[Event, int]]:
         return [*events(self), (self.lose_power, 100)]
 
-    monkeypatch.setattr(ClusterCampaign, "events", mostly_power)
+    monkeypatch.setattr(ClusterTrouble, "events", mostly_power)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def test_a_cluster_keeps_its_promises_whatever_happens() -> None:
         acknowledged_count += campaign.world.history.acknowledged_count
         leader_count += campaign.world.observer.leaders.count
         expired_count += campaign.world.store.expired_count
-        for name, count in campaign.event_counts.items():
+        for name, count in campaign.trouble.counts.items():
             event_counts[name] = event_counts.get(name, 0) + count
     # The campaign would prove little without all of these.
     assert crash_count > 100

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.base.checks import InvariantViolation
-from headwater.sim.faulty_disk import Fault, FaultyDisk, PowerCut, SimulatedCrash
+from headwater.sim.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
 from headwater.storage.errors import CorruptCheckpointError
 from headwater.storage.files import read_bytes, write_atomically
 from headwater.storage.leader_epochs import EpochEntry, LeaderEpochs
@@ -153,13 +153,10 @@ def test_the_file_is_kafkas() -> None:
     disk = new_disk()
     epochs = LeaderEpochs(disk, DIRECTORY)
     epochs.assign(0, 0)
-    epochs.flush()
     assert read_bytes(disk, PATH) == b"0\n1\n0 0\n"
     epochs.assign(3, 1500)
-    epochs.flush()
     assert read_bytes(disk, PATH) == b"0\n2\n0 0\n3 1500\n"
     epochs.clear()
-    epochs.flush()
     assert read_bytes(disk, PATH) == b"0\n0\n"
 
 
@@ -167,7 +164,6 @@ def test_nothing_is_written_when_nothing_changes() -> None:
     disk = new_disk()
     epochs = LeaderEpochs(disk, DIRECTORY)
     epochs.assign(1, 10)
-    epochs.flush()
     syncs = disk.sync_count
     for offset in range(10, 100):
         epochs.assign(1, offset)
@@ -177,60 +173,15 @@ def test_nothing_is_written_when_nothing_changes() -> None:
     assert disk.sync_count == syncs
 
 
-def test_changes_are_written_when_somebody_flushes() -> None:
+def test_truncations_can_be_written_later() -> None:
     disk = new_disk()
     epochs = LeaderEpochs(disk, DIRECTORY)
     epochs.assign_all([EpochEntry(0, 0), EpochEntry(1, 10)])
-    assert (epochs.is_dirty, epochs.unwritten_from) == (True, 0)
-    epochs.flush()
-    assert (epochs.is_dirty, epochs.unwritten_from) == (False, None)
-    epochs.truncate_from_start(5)
-    assert (epochs.is_dirty, epochs.unwritten_from) == (True, None)
-    epochs.truncate_from_end(8)
-    epochs.assign(4, 9)
-    assert epochs.unwritten_from == 8
+    epochs.truncate_from_start(5, flush=False)
+    epochs.truncate_from_end(8, flush=False)
     assert LeaderEpochs.load(disk, DIRECTORY).entries == [(0, 0), (1, 10)]
     epochs.flush()
-    assert LeaderEpochs.load(disk, DIRECTORY).entries == [(0, 5), (4, 9)]
-
-
-def test_an_older_plan_does_not_undo_a_newer_write() -> None:
-    disk = new_disk()
-    epochs = LeaderEpochs(disk, DIRECTORY)
-    epochs.assign(0, 0)
-    older = epochs.plan_write()
-    epochs.assign(1, 5)
-    epochs.flush()
-    assert older is not None
-    older.run()
-    assert LeaderEpochs.load(disk, DIRECTORY).entries == [(0, 0), (1, 5)]
-    # And one that was made before another change leaves that to be written.
-    epochs.assign(2, 7)
-    plan = epochs.plan_write()
-    epochs.assign(3, 9)
-    assert plan is not None
-    plan.run()
-    assert (epochs.is_dirty, epochs.unwritten_from) == (True, 7)
-    assert LeaderEpochs.load(disk, DIRECTORY).entries == [(0, 0), (1, 5), (2, 7)]
-
-
-def test_a_full_disk_leaves_the_file_for_later() -> None:
-    disk = new_disk()
-    epochs = LeaderEpochs(disk, DIRECTORY)
-    epochs.assign(0, 0)
-    disk.capacity_bytes = disk.used_bytes
-    plan = epochs.plan_write()
-    assert plan is not None
-    plan.run_if_there_is_room()
-    assert epochs.is_dirty
-    with pytest.raises(OSError, match="No space left"):
-        epochs.flush()
-    disk.capacity_bytes = None
-    disk.faults = [Fault({"write"}, hit_count_max=1)]
-    with pytest.raises(OSError, match="error"):
-        plan.run_if_there_is_room()
-    plan.run_if_there_is_room()
-    assert not epochs.is_dirty
+    assert LeaderEpochs.load(disk, DIRECTORY).entries == [(0, 5)]
 
 
 def test_a_moved_partition_writes_to_its_new_directory() -> None:
@@ -240,7 +191,6 @@ def test_a_moved_partition_writes_to_its_new_directory() -> None:
     disk.rename(DIRECTORY, "/data/t-0.moved")
     epochs.moved_to("/data/t-0.moved")
     epochs.assign(1, 5)
-    epochs.flush()
     assert LeaderEpochs.load(disk, "/data/t-0.moved").entries == [(0, 0), (1, 5)]
 
 
@@ -253,7 +203,7 @@ def test_a_malformed_file_is_refused_with_its_line(line: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(rounds(20, 200)))
-def test_an_epoch_that_was_flushed_survives_a_crash(seed: int) -> None:
+def test_an_assigned_epoch_survives_a_crash(seed: int) -> None:
     rng = random.Random(seed)
     disk = new_disk(seed)
     epochs = LeaderEpochs(disk, DIRECTORY)
@@ -264,7 +214,6 @@ def test_an_epoch_that_was_flushed_survives_a_crash(seed: int) -> None:
         for epoch in range(20):
             attempted = [*assigned, (epoch, epoch * 10)]
             epochs.assign(epoch, epoch * 10)
-            epochs.flush()
             assigned = attempted
     except SimulatedCrash:
         pass
@@ -337,7 +286,6 @@ def test_any_history_gives_what_a_naive_list_gives(history: list[tuple[str, int,
             epochs.truncate_from_start(offset)
             naive.truncate_from_start(offset)
         else:
-            epochs.flush()
             epochs = LeaderEpochs.load(disk, DIRECTORY)
         assert epochs.entries == naive.entries
         assert epochs.latest_epoch == (naive.entries[-1][0] if naive.entries else None)

@@ -32,18 +32,21 @@ HEALED_TIME_MAX_S = 300.0
 class BrokerCampaign:
     def __init__(self, seed: int) -> None:
         self.seed = seed
-        choices = self.choose(seed)
-        self.world = BrokerWorld(
-            seed,
-            choices.settings,
-            timer_lateness_ms=choices.lateness_ms,
-            thread_delay_ms_max=choices.thread_delay_ms_max,
-        )
+        self.world = self.make_world(seed)
         self.random = self.world.random.child("campaign").generator
         self.readers: list[ReadingClient] = []
         self.partitions: list[TopicPartition] = []
         self._working: list[asyncio.Task[Any]] = []
         self._endless: list[asyncio.Task[Any]] = []
+
+    def make_world(self, seed: int) -> BrokerWorld:
+        choices = self.choose(seed)
+        return BrokerWorld(
+            seed,
+            choices.settings,
+            timer_lateness_ms=choices.lateness_ms,
+            thread_delay_ms_max=choices.thread_delay_ms_max,
+        )
 
     def choose(self, seed: int) -> BrokerWorldChoices:
         """What has to be known before there is a world."""

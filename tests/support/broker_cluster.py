@@ -30,6 +30,7 @@ from headwater.cluster.store.embedded_session import EmbeddedSession
 from headwater.cluster.store.embedded_store import EmbeddedConnector, EmbeddedStore
 from headwater.cluster.store.journal import NullJournal
 from headwater.cluster.store.metadata_store import StoreConnector
+from headwater.net.exchange import Exchange
 from headwater.net.peer_channel import PeerChannel
 from headwater.storage.flush import RunInThread
 from headwater.wire.messages.create_topics import (
@@ -66,8 +67,11 @@ class _Connector(EmbeddedConnector):
     def __init__(self, store: EmbeddedStore) -> None:
         super().__init__(store, is_owner=False)
         self.session: EmbeddedSession | None = None
+        self.may_connect = asyncio.Event()
+        self.may_connect.set()
 
     async def connect(self) -> EmbeddedSession:
+        await self.may_connect.wait()
         self.session = await super().connect()
         return self.session
 
@@ -89,6 +93,8 @@ class BrokerCluster:
         self._settings = settings
         self._connectors: dict[int, _Connector] = {}
         self._channels: dict[int, PeerChannel] = {}
+        #: What came to brokers that are silent.
+        self._unanswered: dict[int, list[Exchange]] = {}
         #: Where each broker listens, also when it was stopped and started again.
         self._ports: dict[int, int] = {}
 
@@ -136,7 +142,15 @@ class BrokerCluster:
             channel = self._channels.pop(broker_id, None)
             if channel is not None:
                 await channel.close()
+            for exchange in self._unanswered.pop(broker_id, ()):
+                exchange.disconnect("The broker was silent.")
             await self.servers.pop(broker_id).stop()
+
+    def silence(self, broker_id: int) -> None:
+        """Have a broker take requests and answer none, nor begin another session with the store."""
+        self._connectors[broker_id].may_connect.clear()
+        unanswered = self._unanswered[broker_id] = []
+        self.servers[broker_id].listeners.open_gate(unanswered.append)
 
     async def expire(self, broker_id: int) -> None:
         """End a broker's session with the store; it goes on, and will register again."""

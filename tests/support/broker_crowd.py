@@ -69,10 +69,14 @@ class BrokerCrowd:
         await crowd.elect(next(iter(crowd.brokers)))
         return crowd
 
-    async def register(self, broker_id: int, *, is_unclean: bool = False) -> None:
+    async def register(
+        self, broker_id: int, *, is_unclean: bool = False, is_restarted: bool = False
+    ) -> None:
         session = await self.world.connect()
         broker = broker_info(broker_id)
-        self.brokers[broker_id] = await register_broker(session, broker, 0, is_unclean=is_unclean)
+        self.brokers[broker_id] = await register_broker(
+            session, broker, 0, is_unclean=is_unclean, is_restarted=is_restarted
+        )
         self.sessions[broker_id] = session
 
     async def fail(self, *broker_ids: int) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from headwater.base.clocks import ManualClock
@@ -21,7 +22,9 @@ from headwater.cluster.elections import ElectionType
 from headwater.cluster.image import NO_LEADER, ClusterImage, PartitionImage
 from headwater.cluster.new_topic import NewPartitions, NewTopic
 from headwater.cluster.store.embedded_store import EmbeddedStore
+from headwater.cluster.store.errors import UncertainWriteError
 from headwater.cluster.store.journal import Changes
+from headwater.cluster.store.metadata_store import MetadataStore, Operation, Result
 from tests.support.broker_crowd import BrokerCrowd, describe, fresh_image
 from tests.support.metadata_stores import DictJournal, EmbeddedWorld
 
@@ -42,6 +45,29 @@ class FencedJournal(DictJournal):
                 assert epoch in epochs, f"{path} was written by controller {epoch} of {epochs}"
 
 
+class DoubtfulWorld(EmbeddedWorld):
+    """Sessions that do not hear what became of a write, as often as the model wants."""
+
+    def __init__(self, store: EmbeddedStore) -> None:
+        super().__init__(store)
+        #: Whether the next writes are done; nobody hears either way.
+        self.fates: list[bool] = []
+
+    async def connect(self) -> MetadataStore:
+        session = self.store.connect()
+        multi = session.multi
+
+        async def doubtful(operations: Sequence[Operation]) -> list[Result]:
+            if not self.fates:
+                return await multi(operations)
+            if self.fates.pop():
+                await multi(operations)
+            raise UncertainWriteError(operations[0].path)
+
+        vars(session)["multi"] = doubtful
+        return session
+
+
 @dataclass
 class Copies:
     """Who has everything of a partition, and who of them on disk."""
@@ -50,6 +76,18 @@ class Copies:
     on_disk: set[int] = field(default_factory=set)
     #: How many lost it since the last record was acknowledged.
     loss_count: int = 0
+    #: The ISR that the leader has asked for, as long as it does not know what came of it.
+    asked: set[int] = field(default_factory=set)
+
+    def ask(self, leader: int, isr: set[int]) -> None:
+        """The leader asks for an ISR: whoever shall join has caught up."""
+        if leader not in isr:
+            return
+        self.asked = set(isr)
+        if leader in self.complete:
+            self.complete |= isr
+            if len(isr) == 1:
+                self.on_disk.add(leader)
 
     def lose(self, broker_id: int) -> None:
         self.loss_count += broker_id in self.complete
@@ -62,18 +100,25 @@ class Copies:
 class ControllerModel:
     """Each method is one thing that happens; `check` looks at what the controllers made of it."""
 
-    def __init__(self, crowd: BrokerCrowd) -> None:
+    def __init__(self, crowd: BrokerCrowd, world: DoubtfulWorld) -> None:
         self.crowd = crowd
+        self._world = world
         self.copies: dict[tuple[object, int], Copies] = {}
         self._checked: dict[int, int] = {}
         self._last: dict[tuple[object, int], PartitionImage] = {}
+        #: By partition and leader epoch, the life of the leader that had it first.
+        self._lives: dict[tuple[object, int, int], int] = {}
+        #: The lives of brokers whose last one did not end in order.
+        self._not_in_order: set[int] = set()
+        self._controller_epoch = 0
         self._names = 0
         self._unclean_wanted = False
 
     @classmethod
     async def begin(cls) -> ControllerModel:
         store = await EmbeddedStore.open(FencedJournal(), ManualClock())
-        return cls(await BrokerCrowd.on(EmbeddedWorld(store), BROKERS))
+        world = DoubtfulWorld(store)
+        return cls(await BrokerCrowd.on(world, BROKERS), world)
 
     # -- what happens ----------------------------------------------------------------------------
 
@@ -82,27 +127,34 @@ class ControllerModel:
         present = sorted(self.crowd.brokers)
         gone = chance.sample(present, min(chance.choice([1, 1, 2, 5]), len(present)))
         await self.crowd.fail(*gone)
-        await self._see_to_controller(chance)
+        await self.see_to_controller(chance)
 
     async def come_back(self, chance: random.Random, *, is_unclean: bool) -> None:
         absent = sorted(set(BROKERS) - self.crowd.brokers.keys())
         for broker_id in absent[: chance.choice([1, 1, 5])]:
-            await self._register(broker_id, is_unclean=is_unclean)
-        await self._see_to_controller(chance)
+            is_restarted = chance.random() < 0.5
+            await self._register(broker_id, is_unclean=is_unclean, is_restarted=is_restarted)
+        await self.see_to_controller(chance)
 
     async def restart(self, chance: random.Random) -> None:
         """A broker goes and comes back before anybody has looked."""
         if self.crowd.brokers:
             broker_id = chance.choice(sorted(self.crowd.brokers))
             await self.crowd.fail(broker_id)
-            await self._register(broker_id, is_unclean=chance.random() < 0.3)
-        await self._see_to_controller(chance)
+            is_unclean, is_restarted = chance.random() < 0.3, chance.random() < 0.5
+            await self._register(broker_id, is_unclean=is_unclean, is_restarted=is_restarted)
+        await self.see_to_controller(chance)
+
+    async def doubt(self, chance: random.Random) -> None:
+        """The answers to the next writes are lost, and some of the writes too."""
+        self._world.fates += [chance.random() < 0.5 for _ in range(chance.choice([1, 1, 2, 3]))]
 
     async def replace_controller(self, chance: random.Random) -> None:
         """Another takes over; the old one still tries to change something."""
         if not self.crowd.brokers:
             return
         old = self.crowd.seat
+        self._world.fates.clear()
         await self.crowd.replace_controller(chance.choice(sorted(self.crowd.brokers)))
         told = len(old.publisher.changes)
         answer = (await old.controller.create_topics([NewTopic("zombie")]))["zombie"]
@@ -140,18 +192,18 @@ class ControllerModel:
         if chance.random() < 0.1:
             isr = set(partition.isr) - {partition.leader}
         key = (self.crowd.image.topics[name.topic].topic_id, name.partition)
+        copies = self.copies.setdefault(key, Copies())
+        copies.ask(partition.leader, isr)
         answer = await self.crowd.alter(sorted(isr), *name)
         self.check()
-        copies = self.copies.setdefault(key, Copies())
+        copies.asked.clear()
         if answer.error_code == ErrorCode.NEW_LEADER_ELECTED:
+            # It resigned because its log was gone.
             copies.on_disk.discard(partition.leader)
             copies.lose(partition.leader)
         if answer.error_code == ErrorCode.NONE:
-            # Whoever joins has caught up; whoever leaves is no longer waited for.
-            copies.complete = set(answer.isr) if partition.leader in copies.complete else set()
-            copies.on_disk &= copies.complete
-            if len(answer.isr) == 1:
-                copies.on_disk = set(copies.complete)
+            # Whoever leaves is no longer waited for.
+            copies.complete &= set(answer.isr)
 
     async def acknowledge(self, chance: random.Random) -> None:
         """Partitions whose ISR is alive acknowledge a record.
@@ -162,11 +214,12 @@ class ControllerModel:
         following = {each for each, broker in known if self.crowd.brokers.get(each) == broker}
         for topic in self.crowd.image.topics.values():
             for number, partition in enumerate(topic.partitions):
-                isr = set(partition.isr)
+                copies = self.copies.setdefault((topic.topic_id, number), Copies())
+                # A leader that has asked for another ISR waits for both.
+                isr = copies.asked.union(partition.isr)
                 if partition.leader != NO_LEADER and isr <= following:
-                    copies = self.copies.setdefault((topic.topic_id, number), Copies())
                     copies.complete = isr
-                    copies.on_disk = set(isr) if len(isr) == 1 else set()
+                    copies.on_disk = {partition.leader} if len(partition.isr) == 1 else set()
                     copies.loss_count = 0
 
     async def shut_down(self, chance: random.Random) -> None:
@@ -180,9 +233,14 @@ class ControllerModel:
         self._unclean_wanted = kind is ElectionType.UNCLEAN
         name = self._any_partition(chance)
         chosen: list[TopicPartition] | None = [name] if name and chance.random() < 0.5 else None
-        await self._controller().elect_leaders(kind, chosen)
+        outcome = await self._controller().elect_leaders(kind, chosen)
         self.check()
         self._unclean_wanted = False
+        for topic, number in outcome if kind is ElectionType.UNCLEAN else ():
+            # Whatever the answer says: it may be done, and what others had is then lost.
+            if topic in self.crowd.image.topics:
+                key = (self.crowd.image.topics[topic].topic_id, number)
+                self.copies.setdefault(key, Copies()).complete.clear()
 
     # -- what must hold --------------------------------------------------------------------------
 
@@ -196,6 +254,8 @@ class ControllerModel:
 
     async def check_store(self) -> None:
         """When all is quiet, the image is what the store holds, and who can lead does."""
+        self._world.fates.clear()
+        await self.see_to_controller(random.Random(0))
         await self.crowd.settle()
         self.check()
         assert describe(self.crowd.image) == describe(await fresh_image(self.crowd))
@@ -207,6 +267,10 @@ class ControllerModel:
         assert leaders <= {NO_LEADER, *self.crowd.brokers}
 
     def _check_image(self, image: ClusterImage) -> None:
+        if image.controller_epoch < self._controller_epoch:
+            # Brokers have heard of a later controller, and do not listen to this one.
+            return
+        self._controller_epoch = image.controller_epoch
         for topic in image.topics.values():
             for number, partition in enumerate(topic.partitions):
                 key = (topic.topic_id, number)
@@ -215,6 +279,16 @@ class ControllerModel:
                     self._check_partition(key, before, partition)
                     self._last[key] = partition
                     self._check_leader(key, before, partition, image)
+                self._check_life(key, partition, image)
+
+    def _check_life(
+        self, key: tuple[object, int], partition: PartitionImage, image: ClusterImage
+    ) -> None:
+        """Whoever did not stop in order leads in another epoch than before, or not at all."""
+        leader = image.brokers.get(partition.leader)
+        if leader is not None:
+            life = self._lives.setdefault((*key, partition.leader_epoch), leader.broker_epoch)
+            assert life == leader.broker_epoch or leader.broker_epoch not in self._not_in_order
 
     def _check_partition(
         self, key: tuple[object, int], before: PartitionImage | None, after: PartitionImage
@@ -223,8 +297,9 @@ class ControllerModel:
         assert len(set(after.isr)) == len(after.isr)
         assert after.leader in (NO_LEADER, *after.isr)
         if before is None:
-            self.copies.setdefault(key, Copies(set(after.isr)))
+            self.copies.setdefault(key, Copies(set(after.isr), set(after.isr)))
             return
+        self.copies[key].asked.clear()
         assert after.replicas == before.replicas
         assert after.partition_epoch > before.partition_epoch
         assert after.leader_epoch >= before.leader_epoch
@@ -251,18 +326,33 @@ class ControllerModel:
 
     # -- helpers ---------------------------------------------------------------------------------
 
-    async def _register(self, broker_id: int, *, is_unclean: bool) -> None:
+    async def _register(
+        self, broker_id: int, *, is_unclean: bool, is_restarted: bool = False
+    ) -> None:
         # Whatever was decided until now was decided before the loss.
         self.check()
         if is_unclean:
             for copies in self.copies.values():
                 copies.lose(broker_id)
-        await self.crowd.register(broker_id, is_unclean=is_unclean)
+        await self.crowd.register(broker_id, is_unclean=is_unclean, is_restarted=is_restarted)
+        if is_unclean or is_restarted:
+            self._not_in_order.add(self.crowd.brokers[broker_id].broker_epoch)
 
-    async def _see_to_controller(self, chance: random.Random) -> None:
-        node = await self.crowd.observer.exists("/controller")
-        if node is None and self.crowd.brokers:
-            await self.crowd.elect(chance.choice(sorted(self.crowd.brokers)))
+    async def see_to_controller(self, chance: random.Random) -> None:
+        """Have another one elected if there is none, or if the one there is has given up."""
+        observer = self.crowd.observer
+        if self.crowd.seat.depositions and await observer.exists("/controller"):
+            self._world.fates.clear()
+            await observer.delete("/controller")
+        for _ in range(10):
+            if await observer.exists("/controller") or not self.crowd.brokers:
+                return
+            try:
+                await self.crowd.elect(chance.choice(sorted(self.crowd.brokers)))
+            except KafkaError as error:
+                assert error.code == ErrorCode.NOT_CONTROLLER
+                self._world.fates.clear()
+                await observer.delete("/controller")
 
     def _controller(self) -> Controller:
         return self.crowd.seat.controller

@@ -29,7 +29,7 @@ from headwater.sim.committed_reader import CommittedReader, Visible
 from headwater.sim.group_history import GroupHistory, Offsets
 from headwater.sim.group_member import GroupMember
 from headwater.sim.group_offsets import fetch_committed
-from headwater.sim.history import PropertyViolated
+from headwater.sim.history import Contents, PropertyViolated
 from headwater.sim.process import SimulatedProcess
 from headwater.sim.producing_client import ProducingClient
 from headwater.sim.reading_client import ReadingClient
@@ -201,13 +201,9 @@ class ExactlyOnceCampaign(BrokerCampaign):
 
     async def _check_end(self) -> None:
         world = self.world
-        process, link = world.start_client("reader")
-        reader = ReadingClient(link, world.history, self._numbered(SOURCE))
-        reading = process.run(world.loop.create_task, reader.read_all())
-        looking = process.run(world.loop.create_task, self._read_target(link))
         try:
             async with asyncio.timeout(broker_campaign.HEALED_TIME_MAX_S):
-                source, visible = await reading, await looking
+                source, visible = await self._read_both()
         except TimeoutError as error:
             raise PropertyViolated("in the end no transaction is open") from error
         check_nothing_lost(world.history, source)
@@ -217,10 +213,23 @@ class ExactlyOnceCampaign(BrokerCampaign):
         target_of = dict(zip(self._numbered(SOURCE), self._numbered(TARGET), strict=True))
         check_copied_once(source, visible, target_of)
 
-    async def _read_target(self, link: BrokerLink) -> list[Visible]:
+    async def _read_both(self) -> tuple[Contents, list[Visible]]:
+        """All that is in the source, and what is committed in the copy."""
+        world = self.world
+        process, link = world.start_client("reader")
+        reader = ReadingClient(link, world.history, self._numbered(SOURCE))
+        reading = process.run(world.loop.create_task, reader.read_all())
+        looking = process.run(
+            world.loop.create_task, self._read_committed(link, self._numbered(TARGET))
+        )
+        return await reading, await looking
+
+    async def _read_committed(
+        self, link: BrokerLink, partitions: list[TopicPartition]
+    ) -> list[Visible]:
         """All that is committed, once nothing is open that was left behind."""
         reader = CommittedReader(link, self.world.history)
-        reader.positions = dict.fromkeys(self._numbered(TARGET), 0)
+        reader.positions = dict.fromkeys(partitions, 0)
         visible: list[Visible] = []
         while not reader.is_at_end:
             visible += await reader.fetch()

@@ -10,30 +10,17 @@ replicas of which two must be in sync. What the brokers print is below `director
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from headwater.client.cluster_connection import ClusterConnection
 from tests.support.broker_process import HOST, BrokerProcess
-from tests.support.three_brokers import BROKER_IDS, ThreeBrokers
+from tests.support.three_brokers import BROKER_IDS, SETTINGS, ThreeBrokers
 
 #: Long enough that a busy machine does not end a session by itself.
 SESSION_MS = 3_000
 
-CLUSTER_SETTINGS = {
-    "zookeeper.session.timeout.ms": str(SESSION_MS),
-    "offsets.topic.num.partitions": "2",
-    "offsets.topic.replication.factor": "3",
-    "transaction.state.log.num.partitions": "2",
-    "transaction.state.log.replication.factor": "3",
-    "transaction.state.log.min.isr": "2",
-    "default.replication.factor": "3",
-    "min.insync.replicas": "2",
-    # A follower that does not follow leaves the set soon, and leaders stay where a test has them.
-    "replica.lag.time.max.ms": "3000",
-    "auto.leader.rebalance.enable": "false",
-    "group.initial.rebalance.delay.ms": "0",
-}
+CLUSTER_SETTINGS = SETTINGS | {"zookeeper.session.timeout.ms": str(SESSION_MS)}
 
 
 class HeadwaterCluster(ThreeBrokers):
@@ -51,6 +38,7 @@ class HeadwaterCluster(ThreeBrokers):
         """`zookeeper` is what `--zookeeper` takes; `hosts` are the brokers' addresses where they
         are not all on this one, and `command_prefixes` what is to run their commands there."""
         super().__init__()
+        self.zookeeper = zookeeper
         self.brokers = {
             broker_id: BrokerProcess(
                 directory / f"broker-{broker_id}",
@@ -72,14 +60,14 @@ class HeadwaterCluster(ThreeBrokers):
     def session_s(self) -> float:
         return SESSION_MS / 1000
 
-    def controller_id(self) -> int:
-        """Whom the brokers hold for the controller; -1 if none is elected."""
+    def controller_id(self, asked: Iterable[int] = BROKER_IDS) -> int:
+        """Whom one of these brokers holds for the controller; -1 if none is elected."""
 
         async def look(connection: ClusterConnection) -> int:
             await connection.refresh(())
             return connection.metadata.controller_id
 
-        return self.ask(look)
+        return self.ask(look, asked)
 
     def controller_node(self) -> BrokerProcess:
         self._wait(lambda: self.controller_id() in BROKER_IDS, "there is a controller")

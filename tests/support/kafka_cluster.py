@@ -19,25 +19,21 @@ from headwater.base.ids import topic_id_to_text
 from headwater.testing.apache_kafka import KafkaNode
 from headwater.testing.apache_kafka.node import BROKER, CONTROLLER
 from tests.support.kafka import SMALL_NODE_PROPERTIES, require_apache_kafka
-from tests.support.three_brokers import BROKER_IDS, ThreeBrokers
+from tests.support.three_brokers import BROKER_IDS, SETTINGS, ThreeBrokers
 
 __all__ = ["BROKER_IDS", "KafkaCluster"]
 
 CONTROLLER_ID = 100
 
-CLUSTER_PROPERTIES = SMALL_NODE_PROPERTIES | {
-    "offsets.topic.replication.factor": "3",
-    "transaction.state.log.replication.factor": "3",
-    "transaction.state.log.min.isr": "2",
-    "default.replication.factor": "3",
-    "min.insync.replicas": "2",
-    # A follower that does not follow leaves the set soon, and leaders stay where a test has them.
-    "replica.lag.time.max.ms": "3000",
-    "auto.leader.rebalance.enable": "false",
-    "num.network.threads": "2",
-    "num.io.threads": "2",
-    "log.cleaner.enable": "false",
-}
+CLUSTER_PROPERTIES = (
+    SMALL_NODE_PROPERTIES
+    | SETTINGS
+    | {
+        "num.network.threads": "2",
+        "num.io.threads": "2",
+        "log.cleaner.enable": "false",
+    }
+)
 HEAP = "192m"
 
 

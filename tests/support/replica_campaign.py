@@ -249,6 +249,10 @@ class ReplicaCampaign:
                 if response is not None:
                     self.replicas.take(node_id, response, OPTIONS)
             self.decide()
+            logs = [broker.log for broker in self.replicas.replicas.values()]
+            ends = {each.log_end_offset for each in logs} | {each.high_watermark for each in logs}
+            if len(self.replicas.isr) == len(BROKERS) and len(ends) == 1:
+                break
 
     def check_equal(self) -> None:
         leader = self.replicas[self.replicas.leader].log

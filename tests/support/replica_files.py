@@ -7,6 +7,7 @@ the same bytes. That is asked for when nothing is written any more and all repli
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from itertools import zip_longest
 from pathlib import Path
 
@@ -21,25 +22,26 @@ def replica_faults(cluster: ThreeBrokers, topic: str, partition_count: int) -> l
     faults: list[str] = []
     for number in range(partition_count):
         cluster.wait_in_sync(topic, number, len(BROKER_IDS))
-        name = f"{topic}-{number}"
+        replicas = {each: cluster.data_dir(each) / f"{topic}-{number}" for each in BROKER_IDS}
         deadline_s = time.monotonic() + CATCH_UP_S
-        while (fault := _difference(cluster, name)) is not None:
+        while (fault := difference(replicas)) is not None:
             if time.monotonic() > deadline_s:
-                faults.append(fault)
+                faults.append(f"{topic}-{number}: {fault}")
                 break
             time.sleep(POLL_INTERVAL_S)
     return faults
 
 
-def _difference(cluster: ThreeBrokers, name: str) -> str | None:
-    contents = {each: _content(cluster.data_dir(each) / name) for each in BROKER_IDS}
-    first = contents[BROKER_IDS[0]]
+def difference(replicas: Mapping[int, Path]) -> str | None:
+    """Where the first of these replicas, directories by broker, and another one differ."""
+    contents = {broker_id: _content(directory) for broker_id, directory in replicas.items()}
+    first_id, first = next(iter(contents.items()))
     for broker_id, other in contents.items():
         if other != first:
             position = next(at for at, (a, b) in enumerate(zip_longest(first, other)) if a != b)
             return (
-                f"{name}: brokers {BROKER_IDS[0]} ({len(first)} bytes) and {broker_id} "
-                f"({len(other)} bytes) differ at byte {position}"
+                f"brokers {first_id} ({len(first)} bytes) and {broker_id} ({len(other)} bytes) "
+                f"differ at byte {position}"
             )
     return None
 

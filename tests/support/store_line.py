@@ -31,6 +31,7 @@ class StoreLine:
         self._answers_pass = asyncio.Event()
         self._requests_pass.set()
         self._answers_pass.set()
+        self._cut_count = 0
         self.port = 0
         #: How many connections there were.
         self.connection_count = 0
@@ -41,6 +42,7 @@ class StoreLine:
 
     def cut(self) -> None:
         """End the connections there are; what is held is lost. New ones are taken."""
+        self._cut_count += 1
         for task in self._tasks:
             task.cancel()
         self.release()
@@ -107,13 +109,15 @@ class StoreLine:
             for writer in writers:
                 writer.transport.abort()
 
-    @staticmethod
     async def _pass_on(
-        source: asyncio.StreamReader, target: asyncio.StreamWriter, may_pass: asyncio.Event
+        self, source: asyncio.StreamReader, target: asyncio.StreamWriter, may_pass: asyncio.Event
     ) -> None:
+        cut_count = self._cut_count
         with contextlib.suppress(OSError):
             while data := await source.read(65_536):
                 await may_pass.wait()
+                if cut_count != self._cut_count:
+                    return
                 target.write(data)
                 await target.drain()
 

@@ -32,6 +32,22 @@ from headwater.client.coordinators import CoordinatorKind, find_coordinators
 from tests.support.broker_process import wait_until
 
 BROKER_IDS = (1, 2, 3)
+#: What both kinds of cluster are started with.
+SETTINGS = {
+    "offsets.topic.num.partitions": "2",
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.num.partitions": "2",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+    "default.replication.factor": "3",
+    "min.insync.replicas": "2",
+    # A follower that does not follow leaves the set soon, and leaders stay where a test has them.
+    "replica.lag.time.max.ms": "3000",
+    "auto.leader.rebalance.enable": "false",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "500",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
+}
 #: A cluster in which a leader was just elected takes its time, on a busy machine a long one.
 SLOW_S = 60.0
 #: Of a question that is asked again anyway.

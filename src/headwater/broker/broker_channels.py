@@ -4,9 +4,10 @@ A coordinator asks the leaders of partitions, a leader asks coordinators, and ev
 controller; any of them may be this same broker. Then the request goes to the handler of its API
 without a socket and without bytes. To another broker there is one connection, made when it is first
 needed, at the address that the cluster image has; when it was lost, or the broker has another
-address, the next request makes a new one. Whoever asks decides whether to ask again. Followers, who
-fetch all the time, have connections of their own (`open`), and so have the controller's messages,
-behind which others would wait (`send_update`).
+address, the next request makes a new one. A broker that the cluster has given up may be silent
+without an end, so whoever waits for it hears of that (`follow`). Whoever asks decides whether to
+ask again. Followers, who fetch all the time, have connections of their own (`open`), and so have
+the controller's messages, behind which others would wait (`send_update`).
 
 What goes wrong on the way is a `KafkaError`: `PeerUnavailableError`, or `PeerTimeoutError` where an
 answer took too long. What the answer says is in the answer.
@@ -24,6 +25,7 @@ from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import BrokerContext, RequestContext
 from headwater.broker.forwarding import answer, broker_client_id
 from headwater.cluster.image import NO_CONTROLLER, BrokerInfo, EndpointInfo
+from headwater.cluster.image_change import ImageChange
 from headwater.net.connection import Connection
 from headwater.net.peer_channel import PeerChannel
 from headwater.net.peer_errors import (
@@ -155,6 +157,15 @@ class BrokerChannels:
         """A connection of one's own, which its owner closes."""
         return await self._open(self._endpoint(broker_id))
 
+    def follow(self, change: ImageChange) -> None:
+        """Let go of brokers that are gone, or elsewhere; who waits for them has waited enough."""
+        for key, link in sorted(self._links.items(), key=_order):
+            broker_id, _ = key
+            if broker_id in change.changed_brokers:
+                broker = change.image.brokers.get(broker_id)
+                if broker is None or link.endpoint not in broker.endpoints:
+                    self._drop(key, link)
+
     async def close(self) -> None:
         """Close all connections; who waits for an answer hears that they are lost."""
         self._is_closed = True
@@ -216,8 +227,15 @@ class BrokerChannels:
         if link is None:
             opening = asyncio.ensure_future(self._open(endpoint))
             link = self._links[key] = _Link(endpoint, opening)
-        # Shielded, because others may wait for the same connection.
-        return await asyncio.shield(link.opening)
+        try:
+            # Shielded, because others may wait for the same connection.
+            return await asyncio.shield(link.opening)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if link.opening.cancelled() and task is not None and not task.cancelling():
+                # It is not this task that was to end: the broker was given up.
+                raise PeerUnavailableError(f"Broker {key[0]} is not there any more.") from None
+            raise
 
     async def _open(self, endpoint: EndpointInfo) -> PeerChannel:
         return await PeerChannel.connect(
@@ -248,3 +266,8 @@ class BrokerChannels:
         closing = asyncio.ensure_future(link.close())
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
+
+
+def _order(item: tuple[_LinkKey, _Link]) -> tuple[int, str]:
+    (broker_id, purpose), _ = item
+    return broker_id, purpose.value

@@ -87,6 +87,7 @@ class Coordinators:
 
     async def _on_image(self, change: ImageChange) -> None:
         self._latest_image.hear_of(change.image)
+        self._context.channels.follow(change)
         await self._context.groups.on_image(change)
         await self._context.transactions.on_image(change)
 

@@ -55,6 +55,8 @@ class CurrentLeaders:
 
     def endpoints(self) -> list[LeaderEndpoint]:
         """The addresses of those that were named and can be reached by the client."""
+        if not self._leader_ids:
+            return []
         endpoints = []
         brokers = self._context.broker.image.brokers
         for leader_id in sorted(self._leader_ids):

@@ -7,7 +7,8 @@ broker that the client asks next.
 
 While a controller is being elected there is nobody to pass it on to. That is mostly over in a
 moment, so it is tried again for a second; then the client hears NOT_CONTROLLER for each thing it
-asked for. A controller that is lost on the way may have done what it was asked: then the second one
+asked for. A controller that fell silent is waited for until the cluster has another one. A
+controller that is lost on the way may have done what it was asked: then the second one
 says so, as it says TOPIC_ALREADY_EXISTS. What brokers ask is never passed on, or two of them who
 each take the other for the controller would do so forever; they know from the client id whom they
 talk to.
@@ -68,11 +69,13 @@ async def ask_controller(
     broker: BrokerContext, request: Message, timeout_s: float, *, version: int | None = None
 ) -> Any:
     """The controller's answer; raises `KafkaError`, NOT_CONTROLLER if there is none for a while."""
-    end_s = broker.loop_time() + min(timeout_s, _SEARCH_S)
+    limit_s = broker.loop_time() + timeout_s
+    end_s = min(broker.loop_time() + _SEARCH_S, limit_s)
     pause_s = _PAUSE_MIN_S
     while True:
+        asked_s = broker.loop_time()
         try:
-            response = await broker.channels.send_to_controller(request, timeout_s, version)
+            response = await broker.channels.send_to_controller(request, limit_s - asked_s, version)
         except KafkaError as error:
             if error.code not in _ELSEWHERE:
                 raise
@@ -81,7 +84,11 @@ async def ask_controller(
             if not is_refused(response):
                 return response
             reason = "The broker that was asked is not the controller."
-        if broker.loop_time() + pause_s > end_s:
+        now_s = broker.loop_time()
+        if now_s - asked_s > _SEARCH_S:
+            # There was a controller all the while, so its successor gets a moment, too.
+            end_s, pause_s = min(now_s + _SEARCH_S, limit_s), _PAUSE_MIN_S
+        if now_s + pause_s > end_s:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, reason)
         await asyncio.sleep(pause_s)
         pause_s = min(2 * pause_s, _PAUSE_MAX_S)

@@ -13,6 +13,7 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from headwater.base.errors import ErrorCode, KafkaError
+from headwater.broker.current_leaders import CurrentLeaders
 from headwater.broker.produce_checks import (
     ZSTD_SINCE,
     check_partition_records,
@@ -31,6 +32,7 @@ from headwater.wire.frames import RequestHeader, encode_response
 from headwater.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -81,6 +83,7 @@ class ProduceAppends:
         "_exchange",
         "_failure",
         "_header",
+        "_leaders",
         "_request",
         "_transaction",
         "_waiting",
@@ -107,6 +110,7 @@ class ProduceAppends:
         self._waiting: list[tuple[AwaitedAppend, PartitionProduceResponse]] = []
         #: The first error, for producers who get no answer.
         self._failure: KafkaError | None = None
+        self._leaders = CurrentLeaders(context)
 
     def append_all(self) -> ProduceResponse:
         partitions = self._context.broker.partitions
@@ -119,12 +123,14 @@ class ProduceAppends:
                 answer = PartitionProduceResponse(index=data.index)
                 answers.append(answer)
                 partition = None
+                name = topic.name
                 try:
-                    name = partitions.topic_name(topic.topic_id) if by_id else topic.name
+                    if by_id:
+                        name = partitions.topic_name(topic.topic_id)
                     partition = partitions.get(name, data.index)
                     self._start(partition, data, answer, now_ms)
                 except KafkaError as error:
-                    self.refuse(answer, error, partition)
+                    self.refuse(answer, error, partition, name)
             topics.append(
                 TopicProduceResponse(
                     name=topic.name, topic_id=topic.topic_id, partition_responses=answers
@@ -286,8 +292,13 @@ class ProduceAppends:
             )
 
     def refuse(
-        self, answer: PartitionProduceResponse, error: KafkaError, partition: Partition | None
+        self,
+        answer: PartitionProduceResponse,
+        error: KafkaError,
+        partition: Partition | None,
+        topic: str = "",
     ) -> None:
+        """Answer with an error, and whatever helps the producer with it."""
         if self._failure is None:
             self._failure = error
         self._context.record_error(error.code)
@@ -301,9 +312,10 @@ class ProduceAppends:
             answer.record_errors = [
                 BatchIndexAndErrorMessage(batch_index=number) for number in error.record_numbers
             ]
-        if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER and partition is not None:
+        if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            leader = self._leaders.find(topic, answer.index, partition)
             answer.current_leader = LeaderIdAndEpoch(
-                leader_id=partition.leader, leader_epoch=partition.leader_epoch
+                leader_id=leader.leader_id, leader_epoch=leader.leader_epoch
             )
 
     def _answer_late(self, response: ProduceResponse) -> None:
@@ -314,6 +326,10 @@ class ProduceAppends:
 
     def _answer(self, response: ProduceResponse) -> None:
         header = self._header
+        response.node_endpoints = [
+            NodeEndpoint(node_id=node_id, host=host, port=port, rack=rack)
+            for node_id, host, port, rack in self._leaders.endpoints()
+        ]
         self._exchange.answer(
             encode_response(ApiKey.PRODUCE, header.api_version, header.correlation_id, response)
         )

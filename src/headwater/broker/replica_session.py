@@ -14,6 +14,7 @@ Retention moves log starts without telling anybody; once in a while they are com
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
@@ -47,6 +48,7 @@ class ReplicaSession(FetchSession):
         self._watched: dict[SessionKey, Partition] = {}
         self._keys: dict[TopicPartition, SessionKey] = {}
         self._swept_ms = 0.0
+        self._is_waking = False
         super().__init__(session_id, targets, by_id=by_id, is_privileged=True, now_ms=now_ms)
 
     @property
@@ -112,8 +114,16 @@ class ReplicaSession(FetchSession):
         key = self._keys.get(partition)
         if key is not None and key in self._partitions:
             self._touched[key] = None
-            if wakes and self.on_wake is not None:
-                self.on_wake()
+            if wakes and self.on_wake is not None and not self._is_waking:
+                # When the requests that are being read have all been dealt with: then the answer
+                # has what all of them wrote, and not only the first.
+                self._is_waking = True
+                asyncio.get_running_loop().call_soon(self._wake)
+
+    def _wake(self) -> None:
+        self._is_waking = False
+        if self.on_wake is not None:
+            self.on_wake()
 
     def close(self) -> None:
         """The session is over: hear of nothing any more."""

@@ -251,7 +251,11 @@ class BrokerServer:
         dispatch = Dispatcher(context)
         self.listeners.admit_controller(dispatch)
         boot_id = environment.boot_id
-        await member.start(session, is_unclean=directories.may_lack_records(boot_id))
+        await member.start(
+            session,
+            is_unclean=directories.may_lack_records(boot_id),
+            is_restarted=not all(each.was_clean for each in directories.directories),
+        )
         await self._run_in_background(lambda: directories.note_boot(boot_id))
         replication.start(partitions)
         self._rebalancing = make_rebalancing(context)

@@ -2,27 +2,37 @@
 
 Who is there is read from `/brokers/ids`, and compared with the image by id and epoch: a broker with
 another epoch than before has failed and come back. All that is different since the last time is one
-change. What becomes of a partition is decided in `broker_failures`.
+change. What becomes of a partition is decided in `broker_failures`; what a broker that is about to
+stop hands over, in `leader_moves`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
+from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.cluster.broker_failures import BrokerTurnover
-from headwater.cluster.broker_registration import load_brokers, load_unclean_brokers
+from headwater.cluster.broker_registration import load_brokers, load_return_marks
+from headwater.cluster.change_turns import ChangeTurns
 from headwater.cluster.controller_writes import ControllerWrites
+from headwater.cluster.elections import ElectionType
 from headwater.cluster.image import BrokerInfo, PartitionImage
+from headwater.cluster.leader_moves import Outcome, plan_elections, plan_shutdown
 from headwater.cluster.new_topic import ControllerOptions
+from headwater.cluster.node_documents import CorruptNodeError
 from headwater.cluster.node_locations import unclean_broker_path
 from headwater.cluster.partition_changes import PartitionChanges
 from headwater.cluster.publisher import Publisher
 from headwater.cluster.store.metadata_store import Delete, MetadataStore, WatchEvent
 
 _log = logging.getLogger(__name__)
+
+#: Before trying again what the store could not do.
+RETRY_PAUSE_S: Final = 1.0
 
 UNCLEAN_ELECTION_SETTING: Final = "unclean.leader.election.enable"
 
@@ -37,15 +47,13 @@ class BrokerChanges:
         publisher: Publisher,
         partitions: PartitionChanges,
         options: ControllerOptions,
-        on_news: Callable[[], None],
     ) -> None:
-        """`on_news` is called when a broker has come or gone since the last time."""
         self._store = store
         self._writes = writes
         self._publisher = publisher
         self._partitions = partitions
         self._options = options
-        self._on_news = on_news
+        self._news = asyncio.Event()
         #: The brokers that are about to stop, with their epochs.
         self._shutting_down: dict[int, int] = {}
 
@@ -58,15 +66,33 @@ class BrokerChanges:
         live = self._publisher.image.brokers.keys()
         return frozenset(live - self._shutting_down.keys()) or frozenset(live)
 
-    def begin_shutdown(self, broker: BrokerInfo) -> None:
-        """From now on the broker gets no leadership, and joins no ISR."""
-        self._shutting_down[broker.broker_id] = broker.broker_epoch
+    def look_again(self) -> None:
+        """Have `follow` compare the brokers, and the partitions without a leader, once more."""
+        self._news.set()
+
+    async def follow(self, turns: ChangeTurns) -> None:
+        """Work off what happens to brokers, until this is not the controller any more."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            try:
+                await turns.run(self.work_off)
+            except (KafkaError, CorruptNodeError) as error:
+                if isinstance(error, KafkaError) and error.code == ErrorCode.NOT_CONTROLLER:
+                    return
+                _log.error("A change of brokers could not be worked off: %s", error)
+                await asyncio.sleep(RETRY_PAUSE_S)
+                self._news.set()
+            except Exception:
+                # Nobody would look after brokers any more: another controller shall.
+                self._writes.give_up("it met an error that it did not expect.")
+                raise
 
     async def work_off(self) -> None:
         """Find out what has changed and carry it out; KafkaError if some of it was not done."""
         with self._writes.kafka_errors():
             present = await load_brokers(self._store, self._watch)
-            marked = await load_unclean_brokers(self._store)
+            marks = await load_return_marks(self._store)
         known = self._publisher.image.brokers
         news: dict[int, BrokerInfo | None] = {
             broker_id: broker
@@ -81,8 +107,9 @@ class BrokerChanges:
         }
         turnover = BrokerTurnover(
             live=frozenset(present),
-            restarted=frozenset(news.keys() & present.keys() & known.keys()),
-            unclean=marked & present.keys(),
+            restarted=frozenset(news.keys() & present.keys() & known.keys())
+            | (marks.restarted & present.keys()),
+            unclean=marks.unclean & present.keys(),
             shutting_down=self.shutting_down,
         )
         states = self._plan(turnover)
@@ -90,9 +117,38 @@ class BrokerChanges:
         if error is not None:
             raise error
         _log_news(news, turnover, len(states))
-        if turnover.unclean:
-            marks = map(unclean_broker_path, sorted(turnover.unclean))
-            await self._writes.multi([Delete(mark) for mark in marks])
+        if done := sorted(marks.restarted & present.keys()):
+            await self._writes.multi([Delete(unclean_broker_path(each)) for each in done])
+
+    async def shut_down(self, broker_id: int, broker_epoch: int) -> int:
+        """Hand over what a broker leads; from now on it gets no leadership and joins no ISR.
+
+        Returns how many partitions it could not hand over.
+        """
+        broker = self._publisher.image.brokers.get(broker_id)
+        if broker is None:
+            raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED)
+        if broker.broker_epoch != broker_epoch:
+            raise KafkaError(ErrorCode.STALE_BROKER_EPOCH)
+        # Whoever was replaced must not say that there is nothing left to do.
+        await self._writes.multi([])
+        self._shutting_down[broker_id] = broker_epoch
+        plan = plan_shutdown(self._publisher.image, broker_id, self._shutting_down)
+        error = await self._partitions.carry_out(plan.states)
+        if error is not None:
+            raise error
+        return plan.remaining_count
+
+    async def hold_elections(
+        self, election_type: ElectionType, partitions: Iterable[TopicPartition] | None
+    ) -> Outcome:
+        """By partition, why nobody was elected, or None; see `leader_moves.plan_elections`."""
+        image = self._publisher.image
+        plan = plan_elections(image, election_type, partitions, self._shutting_down.keys())
+        error = await self._partitions.carry_out(plan.states)
+        if error is None:
+            return plan.outcome
+        return plan.outcome | dict.fromkeys(plan.states, error)
 
     def _plan(self, turnover: BrokerTurnover) -> dict[TopicPartition, PartitionImage]:
         states: dict[TopicPartition, PartitionImage] = {}
@@ -119,7 +175,7 @@ class BrokerChanges:
         return self._options.unclean_leader_election_enabled
 
     def _watch(self, event: WatchEvent) -> None:
-        self._on_news()
+        self._news.set()
 
 
 def _log_news(

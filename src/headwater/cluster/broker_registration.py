@@ -4,10 +4,12 @@ It is ephemeral, so it goes with the broker, and only one broker of an id can ha
 the transaction that created it is the broker's epoch: it tells this life of the broker from all
 earlier ones.
 
-A broker that was not stopped in order may have lost what it had not yet written to disk. In the
-transaction of its registration it leaves a mark, `/brokers/unclean/<id>`, which outlives it: so
-there is no moment in which a controller knows the broker and not the mark. The controller takes the
-broker out of the ISRs before it removes the mark.
+A broker that was not stopped in order leaves a mark, `/brokers/unclean/<id>`, in the transaction of
+its registration. The mark outlives it: so there is no moment in which a controller knows the broker
+and not the mark. It says `restarted`, for only the process had ended and the machine kept what it
+had been given to write, or `unclean`, for a broker that may have lost what was not yet on its disk.
+The controller draws its conclusions (see `broker_failures`) before it removes the mark, also if
+there was none when the broker went and came back.
 
 After a crash the node of the last life stays until the store gives that session up. Whoever comes
 back sooner waits for it.
@@ -18,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.cluster.image import BrokerInfo, EndpointInfo
@@ -36,9 +38,14 @@ from headwater.cluster.store.metadata_store import (
     MetadataStore,
     Node,
     Operation,
+    Set,
     Watch,
     WatchEvent,
 )
+
+#: What a mark says.
+RESTARTED: Final = b"restarted"
+UNCLEAN: Final = b"unclean"
 
 _ENDPOINT: Final = re.compile(r"([^:/]+)://(?:\[([^\]]*)\]|([^:]*)):([0-9]+)", re.ASCII)
 
@@ -49,17 +56,20 @@ async def register_broker(
     now_ms: int,
     *,
     is_unclean: bool = False,
+    is_restarted: bool = False,
     wait_s: float = 0.0,
 ) -> BrokerInfo:
     """Make the broker known, and return it with its epoch.
 
+    `is_restarted`: its last life was not ended in order; `is_unclean`: and it may lack records.
     A node of that id that another session holds is waited for; KafkaError
     DUPLICATE_BROKER_REGISTRATION if it is still there after `wait_s` seconds.
     """
     path = broker_path(broker.broker_id)
     loop = asyncio.get_running_loop()
     deadline_s = loop.time() + wait_s
-    while not await _try_to_register(store, broker, now_ms, is_unclean=is_unclean):
+    mark = UNCLEAN if is_unclean else RESTARTED if is_restarted else None
+    while not await _try_to_register(store, broker, now_ms, mark):
         present = await _wait_until_gone(store, path, deadline_s - loop.time())
         if present is None:
             continue
@@ -75,19 +85,23 @@ async def register_broker(
 
 
 async def _try_to_register(
-    store: MetadataStore, broker: BrokerInfo, now_ms: int, *, is_unclean: bool
+    store: MetadataStore, broker: BrokerInfo, now_ms: int, mark: bytes | None
 ) -> bool:
     """Whether it was done; if not, there may be a node of that id."""
-    mark = unclean_broker_path(broker.broker_id)
+    path = unclean_broker_path(broker.broker_id)
     claim = Create(broker_path(broker.broker_id), _encode(broker, now_ms), ephemeral=True)
-    # The mark of an earlier life may be there, until the controller comes to remove it.
-    marks: list[Operation] = [Create(mark, b""), Check(mark)]
+    # The mark of an earlier life may be there, until the controller comes to remove it. What that
+    # one lacked, this one lacks too.
+    marks: list[Operation] = [
+        Create(path, mark or b""),
+        Set(path, UNCLEAN) if mark == UNCLEAN else Check(path),
+    ]
     while True:
         try:
-            await store.multi([claim, marks[0]] if is_unclean else [claim])
+            await store.multi([claim] if mark is None else [claim, marks[0]])
             return True
         except (NodeExistsError, NoNodeError) as error:
-            if error.path != mark:
+            if error.path != path:
                 if isinstance(error, NoNodeError):
                     raise
                 return False
@@ -127,9 +141,26 @@ async def load_brokers(store: MetadataStore, watch: Watch | None = None) -> dict
     return {broker.broker_id: broker for broker in sorted(brokers)}
 
 
-async def load_unclean_brokers(store: MetadataStore) -> frozenset[int]:
+class ReturnMarks(NamedTuple):
+    """The brokers that were not stopped in order before they came back."""
+
+    restarted: frozenset[int]
+    #: Those of them that may lack records.
+    unclean: frozenset[int]
+
+
+async def load_return_marks(store: MetadataStore) -> ReturnMarks:
     """The brokers that are marked; those that are registered are to be read before."""
-    return frozenset(int(name) for name in await store.children(UNCLEAN_BROKERS))
+    names = await store.children(UNCLEAN_BROKERS)
+    nodes = await store.get_many([f"{UNCLEAN_BROKERS}/{name}" for name in names])
+    # A mark that says something else is taken for the worse.
+    marks = {
+        int(name): node.data == RESTARTED
+        for name, node in zip(names, nodes, strict=True)
+        if node is not None
+    }
+    unclean = frozenset(broker_id for broker_id, kept_all in marks.items() if not kept_all)
+    return ReturnMarks(frozenset(marks), unclean)
 
 
 def _encode(broker: BrokerInfo, now_ms: int) -> bytes:

@@ -19,7 +19,8 @@ class ChangeTurns:
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
-        self._running: set[asyncio.Task[Any]] = set()
+        #: In the order in which they came.
+        self._running: dict[asyncio.Task[Any], None] = {}
 
     async def run(self, change: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Wait for the turn of `change`, and for its end; a cancelled caller does not stop it."""
@@ -28,8 +29,8 @@ class ChangeTurns:
     async def see_through(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for the end of something that takes turns itself, as `run` does for one turn."""
         task = asyncio.get_running_loop().create_task(work)
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        self._running[task] = None
+        task.add_done_callback(self._running.pop)
         return await asyncio.shield(task)
 
     async def finish(self) -> None:

@@ -128,13 +128,16 @@ class ClusterMember:
 
     # -- the life of a member --------------------------------------------------------------------
 
-    async def start(self, session: MetadataStore, *, is_unclean: bool) -> None:
+    async def start(
+        self, session: MetadataStore, *, is_unclean: bool, is_restarted: bool = False
+    ) -> None:
         """Register, and return when the controller has told this broker its first image.
 
-        `is_unclean`: the broker's last life did not end in order, so its logs may lack their ends.
+        `is_restarted`: the broker's last life did not end in order; `is_unclean`: and its logs may
+        lack their ends.
         KafkaError if the broker's id is taken.
         """
-        await self._register(session, is_unclean=is_unclean)
+        await self._register(session, is_unclean=is_unclean, is_restarted=is_restarted)
         self._task = asyncio.get_running_loop().create_task(self._live(session))
         arrival = asyncio.ensure_future(self._is_ready.wait())
         await asyncio.wait({self._task, arrival}, return_when=asyncio.FIRST_COMPLETED)
@@ -163,7 +166,9 @@ class ClusterMember:
             _logger.error("the broker cannot stay in its cluster: %s", error)
             self.failed.set_result(error)
 
-    async def _register(self, session: MetadataStore, *, is_unclean: bool) -> None:
+    async def _register(
+        self, session: MetadataStore, *, is_unclean: bool = False, is_restarted: bool = False
+    ) -> None:
         self._session = session
         session.on_expired(self._wake.set)
         self.broker = await register_broker(
@@ -171,6 +176,7 @@ class ClusterMember:
             self.broker,
             self._clock.wall_ms(),
             is_unclean=is_unclean,
+            is_restarted=is_restarted,
             wait_s=self._old_session_s,
         )
 
@@ -188,7 +194,7 @@ class ClusterMember:
             session = await self._connector.connect()
             try:
                 # Nothing was lost meanwhile: the process has been there all along.
-                await self._register(session, is_unclean=False)
+                await self._register(session)
                 return session
             except (StoreError, KafkaError) as error:
                 _logger.warning("This broker could not register again: %s", error)

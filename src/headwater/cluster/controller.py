@@ -26,7 +26,7 @@ import uuid
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from headwater.base.clocks import Clock
 from headwater.base.errors import ErrorCode, KafkaError
@@ -48,9 +48,8 @@ from headwater.cluster.image import (
 )
 from headwater.cluster.image_change import ImageChange, ImageEdits
 from headwater.cluster.image_loader import load_image
-from headwater.cluster.leader_moves import Outcome, plan_elections, plan_shutdown
+from headwater.cluster.leader_moves import Outcome
 from headwater.cluster.new_topic import ControllerOptions, CreatedTopic, NewPartitions, NewTopic
-from headwater.cluster.node_documents import CorruptNodeError
 from headwater.cluster.node_locations import DELETED_TOPICS, PRODUCER_ID_BLOCK
 from headwater.cluster.partition_changes import PartitionChanges
 from headwater.cluster.producer_ids import BLOCK_SIZE, plan_block
@@ -61,9 +60,6 @@ from headwater.cluster.topic_completion import complete_topics
 from headwater.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
 _log = logging.getLogger(__name__)
-
-#: Before trying again what the store could not do.
-_RETRY_PAUSE_S: Final = 1.0
 
 T = TypeVar("T")
 
@@ -91,10 +87,7 @@ class Controller:
         self._turns = ChangeTurns()
         self._writes = ControllerWrites(store, election.epoch, election.epoch_version, on_deposed)
         self._partitions = PartitionChanges(self._writes, publisher, clock)
-        self._news = asyncio.Event()
-        self._brokers = BrokerChanges(
-            store, self._writes, publisher, self._partitions, options, self._news.set
-        )
+        self._brokers = BrokerChanges(store, self._writes, publisher, self._partitions, options)
         self._alterations = AlterationQueue(self._turns, publisher, self._brokers, self._partitions)
         self._loaded_topics: TopicChanges | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -137,7 +130,7 @@ class Controller:
         """
         marked = await self._turns.run(self._load)
         loop = asyncio.get_running_loop()
-        self._tasks.append(loop.create_task(self._follow_brokers()))
+        self._tasks.append(loop.create_task(self._brokers.follow(self._turns)))
         if marked:
             self._tasks.append(loop.create_task(self._finish_deletions(marked)))
 
@@ -224,7 +217,7 @@ class Controller:
             self._publisher.announce(edits.apply(self.image))
             if UNCLEAN_ELECTION_SETTING in configs:
                 # Partitions may be waiting for exactly this.
-                self._news.set()
+                self._brokers.look_again()
             return new_version
 
         return await self._change(change)
@@ -253,23 +246,7 @@ class Controller:
         Returns how many partitions it still leads because no other member of their ISR is alive;
         those with one replica are not counted.
         """
-
-        async def change() -> int:
-            broker = self.image.brokers.get(broker_id)
-            if broker is None:
-                raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED)
-            if broker.broker_epoch != broker_epoch:
-                raise KafkaError(ErrorCode.STALE_BROKER_EPOCH)
-            # Whoever was replaced must not say that there is nothing left to do.
-            await self._writes.multi([])
-            self._brokers.begin_shutdown(broker)
-            plan = plan_shutdown(self.image, broker_id, self._brokers.shutting_down)
-            error = await self._partitions.carry_out(plan.states)
-            if error is not None:
-                raise error
-            return plan.remaining_count
-
-        return await self._change(change)
+        return await self._change(lambda: self._brokers.shut_down(broker_id, broker_epoch))
 
     async def elect_leaders(
         self, election_type: ElectionType, partitions: Iterable[TopicPartition] | None
@@ -279,17 +256,7 @@ class Controller:
         By partition, why nobody was elected, or None; of all partitions, those are left out that
         needed no election.
         """
-
-        async def change() -> Outcome:
-            plan = plan_elections(
-                self.image, election_type, partitions, self._brokers.shutting_down
-            )
-            error = await self._partitions.carry_out(plan.states)
-            if error is None:
-                return plan.outcome
-            return plan.outcome | dict.fromkeys(plan.states, error)
-
-        return await self._change(change)
+        return await self._change(lambda: self._brokers.hold_elections(election_type, partitions))
 
     # -- how changes happen ----------------------------------------------------------------------
 
@@ -329,20 +296,6 @@ class Controller:
 
         self._check_open()
         return await self._turns.see_through(whole())
-
-    async def _follow_brokers(self) -> None:
-        """Work off what happens to brokers, until this is not the controller any more."""
-        while True:
-            await self._news.wait()
-            self._news.clear()
-            try:
-                await self._turns.run(self._brokers.work_off)
-            except (KafkaError, CorruptNodeError) as error:
-                if isinstance(error, KafkaError) and error.code == ErrorCode.NOT_CONTROLLER:
-                    return
-                _log.error("A change of brokers could not be worked off: %s", error)
-                await asyncio.sleep(_RETRY_PAUSE_S)
-                self._news.set()
 
     async def _finish_deletions(self, marked: Sequence[str]) -> None:
         try:

@@ -6,7 +6,7 @@ CLUSTER_ID: Final = "/cluster/id"
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
 BROKER_IDS: Final = "/brokers/ids"
-#: Below it, the brokers that came back without having stopped in order.
+#: Below it, the brokers that came back without having been stopped in order.
 UNCLEAN_BROKERS: Final = "/brokers/unclean"
 BROKER_SEQUENCE: Final = "/brokers/seqid"
 TOPICS: Final = "/brokers/topics"

@@ -155,20 +155,22 @@ class TopicChanges:
                 answers[target] = error
         topics = {topic.name: topic for topic in doomed.values()}
         errors = await self._writes.multi_each({name: mark_operations(name) for name in topics})
-        self._take_out([name for name in topics if name not in errors])
+        self._announce(self._without([name for name in topics if name not in errors]))
         answers |= {target: errors.get(topic.name) for target, topic in doomed.items()}
         names = {target: topic.name for target, topic in doomed.items()}
         return Doomed(answers, {each: name for each, name in names.items() if not answers[each]})
 
     def take_out_removed(self, marked: Sequence[str]) -> None:
-        """Forget the topics that were found marked and are not all there any more.
+        """Forget, before anything is announced, marked topics that are not all there any more.
 
         Their removal has begun, so the brokers have heard of their end.
         """
         topics = self._publisher.image.topics
-        self._take_out(
+        edits = self._without(
             [name for name in marked if name in topics and unwritten_partitions(topics[name])]
         )
+        if not edits.is_empty:
+            self._publisher.image = edits.apply(self._publisher.image).image
 
     async def doom_marked(self, marked: Sequence[str]) -> None:
         """The same for topics that were found marked; marks of topics that are gone are removed."""
@@ -177,16 +179,17 @@ class TopicChanges:
         await self._writes.multi_each(
             {name: [Delete(topic_deletion_path(name))] for name in strays}
         )
-        self._take_out([name for name in marked if name in topics])
+        self._announce(self._without([name for name in marked if name in topics]))
 
-    def _take_out(self, names: Sequence[str]) -> None:
+    def _without(self, names: Sequence[str]) -> ImageEdits:
+        """Topics that go: out of the image, and among those whose nodes are to be removed."""
         edits = ImageEdits()
         for name in names:
             edits.topics[name] = None
             edits.configs[ConfigResource(ResourceKind.TOPIC, name)] = None
             self._collisions.discard(name)
             self._leftovers[name] = None
-        self._announce(edits)
+        return edits
 
     async def remove_leftovers(self) -> dict[str, KafkaError]:
         """Remove the nodes of marked topics; by name, why that could not be done."""

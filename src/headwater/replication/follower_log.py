@@ -25,7 +25,7 @@ from headwater.wire.records import HEADER_SIZE, Buffer, read_batch_header
 def begin_following(log: PartitionLog, now_ms: int) -> None:
     """The log becomes a follower's, perhaps after it was a leader's."""
     # An epoch in which this broker led and wrote nothing is no part of the log's history.
-    log.leader_epochs.truncate_from_end(log.log_end_offset)
+    log.leader_epochs.truncate_from_end(log.log_end_offset, flush=False)
     if log.leader_epochs.latest_epoch is None and log.log_end_offset > log.high_watermark:
         # Its records are older than leader epochs: there is nothing better to go by.
         truncate_to(log, log.high_watermark, now_ms)

@@ -6,7 +6,7 @@ a thousand. A request that fails, or finds no controller, is sent again after a 
 as it takes: the state that a proposal names makes it safe to repeat, because the controller takes
 it at most once.
 
-What an answer means is for the partition to say, see `Leadership`; here is only the way there.
+What an answer means is for the partition to say, see `in_sync_replicas`; this is the way there.
 """
 
 from __future__ import annotations
@@ -92,7 +92,9 @@ class IsrChanges:
         """Ask for this, in place of what was asked for the same partition before."""
         if self._is_closed:
             return
-        self._wanted[owner.topic_partition] = _Wanted(owner, proposal)
+        known = self._wanted.get(owner.topic_partition)
+        if known is None or known.proposal is not proposal:
+            self._wanted[owner.topic_partition] = _Wanted(owner, proposal)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
 

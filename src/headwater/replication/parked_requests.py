@@ -25,6 +25,7 @@ class ParkedRequests:
         self.fetch: Purgatory[TopicPartition] = Purgatory(timer)
         self.follower_fetch: Purgatory[TopicPartition] = Purgatory(timer)
         self.delete_records: Purgatory[TopicPartition] = Purgatory(timer)
+        self._purgatories = tuple(self.by_name().values())
         #: The sessions of followers, which look only at partitions that something happens to.
         self.watches = FollowerWatches()
 
@@ -64,7 +65,7 @@ class ParkedRequests:
 
     def on_role(self, partition: Partition) -> None:
         key = partition.topic_partition
-        for purgatory in self.by_name().values():
+        for purgatory in self._purgatories:
             purgatory.check(key)
         self.watches.touch(key, wakes=True)
 
@@ -73,5 +74,5 @@ class ParkedRequests:
 
     def complete_all(self) -> None:
         """The broker stops: answer everyone with what there is."""
-        for purgatory in self.by_name().values():
+        for purgatory in self._purgatories:
             purgatory.complete_all()

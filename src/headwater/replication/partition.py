@@ -33,6 +33,7 @@ from headwater.replication.fsync_rounds import FsyncRounds
 from headwater.replication.leadership import Leadership
 from headwater.replication.partition_parts import PartitionParts
 from headwater.replication.partition_rules import ACKS_ALL, AcksAllFlush, PartitionRules
+from headwater.replication.resignation import Resignation
 from headwater.replication.transaction_turns import TransactionTurns
 from headwater.storage.directories.maintenance import must_flush
 from headwater.storage.errors import LogStorageError
@@ -97,6 +98,8 @@ class Partition:
         self._is_sole_replica = False
         #: Whether nobody else is in sync, or may be so any moment: then this disk has to answer.
         self.is_alone = False
+        #: Set while this broker follows with a log that has failed, and is in sync nevertheless.
+        self._resignation: Resignation | None = None
         #: Whether it was deleted here; then its log is gone too.
         self.is_removed = False
         self._parts = parts
@@ -155,8 +158,13 @@ class Partition:
             self.leadership.follow(image, is_new_epoch=is_new_epoch)
         else:
             self.leadership = None
+        if self._resignation is not None:
+            self._resignation.withdraw()
+            self._resignation = None
         if is_leader:
-            self._advance_high_watermark()
+            self.advance_high_watermark()
+        elif self.log.failure is not None:
+            self._leave_isr_if_failed()
 
     def remove(self) -> None:
         """The partition goes from this broker; whoever waits for it is told by events."""
@@ -194,7 +202,8 @@ class Partition:
         """How many shared fsyncs there were."""
         return self._fsyncs.count
 
-    def _advance_high_watermark(self) -> None:
+    def advance_high_watermark(self) -> None:
+        """Raise it to what all replicas of the ISR have, as far as this broker leads."""
         if self.leadership is not None:
             self.leadership.advance_high_watermark()
             return
@@ -205,7 +214,7 @@ class Partition:
 
     def _has_grown(self) -> None:
         """After an append: all that there is to tell about it."""
-        self._advance_high_watermark()
+        self.advance_high_watermark()
         if self.leadership is not None:
             self._events.on_append(self)
 
@@ -302,7 +311,7 @@ class Partition:
     def _write_failed(self, error: LogStorageError) -> None:
         self.write_failures.failed(self.log, error)
         if self.leadership is not None and self.log.failure is not None:
-            self.leadership.resign()
+            self.leadership.in_sync.resign()
 
     def must_prepare(self, records: Buffer) -> bool:
         """Whether an append has to be prepared in a thread, or wait for one that is."""
@@ -377,7 +386,7 @@ class Partition:
 
     def _on_durable(self) -> None:
         if self.leadership is not None:
-            self.leadership.log_is_durable()
+            self.leadership.in_sync.log_is_durable()
         self._events.on_durable(self)
 
     async def close(self) -> None:
@@ -460,3 +469,12 @@ class Partition:
     def storage_failed(self, error: LogStorageError) -> None:
         """Its fetcher could not write: the operator is told, once for the directory."""
         self.write_failures.failed(self.log, error)
+        self._leave_isr_if_failed()
+
+    def _leave_isr_if_failed(self) -> None:
+        """A follower that cannot write any more must not be waited for."""
+        if self.log.failure is not None and not self.is_leader and self._node_id in self.isr:
+            state = PartitionImage(
+                self.replicas, self.isr, self.leader, self.leader_epoch, self.partition_epoch
+            )
+            self._resignation = Resignation(self.topic_partition, self.topic_id, state, self._parts)

@@ -10,8 +10,8 @@ What a handler asks for and does not get is told apart: a partition that nobody 
 (UNKNOWN_TOPIC_OR_PARTITION), one that only others have (NOT_LEADER_OR_FOLLOWER), and one whose disk
 has failed (KAFKA_STORAGE_ERROR).
 
-A partition that this broker is to lead, and whose log it cannot open, is given back to the
-controller (`resignation`), who may know somebody with a better disk.
+Where this broker is in sync and cannot open its log, it resigns (`resignation`): the controller may
+know somebody with a better disk.
 
 A full disk is no failed one. Logs that it has no room for are made later: whoever asks for such a
 partition has it tried again, once in a while.
@@ -94,7 +94,7 @@ class Partitions:
         self._elsewhere: set[TopicPartition] = set()
         #: Those that there was no room for, with what is needed to make them.
         self._unmade: dict[TopicPartition, tuple[TopicImage, PartitionImage]] = {}
-        #: Those whose log cannot be opened, and that this broker is to lead nevertheless.
+        #: Of those whose log cannot be opened, though this broker is to be in sync.
         self._resignations: dict[TopicPartition, Resignation] = {}
         self._retry: asyncio.Task[None] | None = None
         self._retry_ms = 0.0
@@ -214,9 +214,8 @@ class Partitions:
             rules = self._rules_of(topic)
             for partition in self.of_topic(topic).values():
                 partition.rules = rules
-                if partition.leadership is not None:
-                    # The high watermark may have waited for more replicas than are needed now.
-                    partition.leadership.advance_high_watermark()
+                # The high watermark may have waited for more replicas than are needed now.
+                partition.advance_high_watermark()
 
     def _replace_log(self, log: PartitionLog) -> None:
         partition = self.find(*log.partition)
@@ -280,9 +279,9 @@ class Partitions:
                 self._resign(key, topic, image)
 
     def _resign(self, key: TopicPartition, topic: TopicImage, image: PartitionImage) -> None:
-        """If this broker is to lead a partition without having a log, somebody else must."""
+        """Without a log this broker neither leads a partition nor is it in sync."""
         self._withdraw(key)
-        if image.leader == self._node_id:
+        if self._node_id in image.isr:
             self._resignations[key] = Resignation(key, topic.topic_id, image, self._parts)
 
     def _withdraw(self, key: TopicPartition) -> None:

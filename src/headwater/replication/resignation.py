@@ -1,9 +1,9 @@
-"""Giving up the lead of a partition whose log this broker cannot open.
+"""Giving up a place in the ISR, and the lead with it, where this broker's log has failed.
 
-A broker whose disk has failed may still be elected: the controller sees that it lives, not what it
-can read. There is no `Partition` then that could do anything; this stands in for it, and asks the
-controller for an ISR without this broker. If the controller knows nobody better it says so, and is
-asked again at the next check of in-sync replicas.
+A broker whose disk has failed may still be elected, and is waited for: the controller sees that it
+lives, not what it can read. So it asks the controller for an ISR without itself. If that would
+leave nobody to lead, the controller says so, and is asked again at the next check of in-sync
+replicas. A leader that has been serving does the same by its `in_sync_replicas`.
 """
 
 from __future__ import annotations

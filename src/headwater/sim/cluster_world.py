@@ -40,7 +40,9 @@ class ClusterWorld(SimulatedWorld):
         is_cautious: bool = False,
     ) -> None:
         super().__init__(seed, timer_lateness_ms=timer_lateness_ms)
-        self.store = StoreService(self.network, SimulatedClock(self.loop))
+        #: A clock that is right, for the store and for clients.
+        self.clock = SimulatedClock(self.loop)
+        self.store = StoreService(self.network, self.clock)
         self._is_cautious = is_cautious
         self.hosts = [
             BrokerHost(

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headwater.storage.files import FileSystem
-from headwater.storage.leader_epochs import EpochWrite
 from headwater.storage.producer_snapshot import sync_snapshot
 from headwater.storage.segment import LogSegment
 from headwater.storage.segment_list import SegmentList
@@ -46,12 +45,9 @@ class FlushPlan:
     active: LogSegment
     files: FileSystem
     directory: str | None
-    epochs: EpochWrite | None = None
 
     def run(self) -> None:
         """Sync data first, names last: a durable name never leads to less than was there."""
-        if self.epochs is not None:
-            self.epochs.run_if_there_is_room()
         # A log that is closed counts its active segment among the sealed ones.
         for segment in dict.fromkeys((*self.sealed, self.active)):
             try:
@@ -96,7 +92,7 @@ class Durability:
     def directory_moved(self, directory: str) -> None:
         self._directory = directory
 
-    def plan(self, segments: SegmentList, epochs: EpochWrite | None = None) -> FlushPlan:
+    def plan(self, segments: SegmentList) -> FlushPlan:
         return FlushPlan(
             offset=segments.active.next_offset,
             truncation_count=self.truncation_count,
@@ -104,7 +100,6 @@ class Durability:
             active=segments.active,
             files=self._files,
             directory=self._directory if self._take_directory_changed() else None,
-            epochs=epochs,
         )
 
     def _take_directory_changed(self) -> bool:

@@ -8,18 +8,15 @@ offset was never written by this leader's line, and only that is truncated. Trun
 watermark instead, as Kafka did before, loses records or lets logs diverge when replicas fail in
 short order, because a follower's high watermark lags behind.
 
-Epochs and offsets both rise strictly. Nobody waits for the disk to change the table: an election
-may bring new epochs to thousands of logs at once. The file follows with the next flush of the log,
-and until then the log's recovery point stays in front of what the file lacks (`unwritten_from`): so
-recovery reads those records again, and finds their epochs in them. After a crash the file may also
-have entries too many; loading a log truncates the table to the log's bounds.
+Epochs and offsets both rise strictly. `assign` is durable before the records of the new epoch are
+written, so the file never lacks an epoch that the log has. It may have entries too many after a
+crash; loading a log truncates the table to the log's bounds again. That is why the truncations may
+leave writing the file to a later `flush`.
 """
 
 from __future__ import annotations
 
-import errno
 import logging
-import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -34,8 +31,6 @@ LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
 
 UNDEFINED_EPOCH: Final = -1
 UNDEFINED_OFFSET: Final = -1
-
-_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class EpochEntry(NamedTuple):
@@ -52,26 +47,6 @@ class EpochEndOffset(NamedTuple):
     end_offset: int
 
 
-class EpochWrite(NamedTuple):
-    """A planned write of the file, which a thread may run."""
-
-    epochs: LeaderEpochs
-    version: int
-    data: bytes
-
-    def run(self) -> None:
-        """Replace the file durably, unless it is newer than this already."""
-        self.epochs._write(self.version, self.data)
-
-    def run_if_there_is_room(self) -> None:
-        """The same; where the disk is full the file stays as it is, for a later attempt."""
-        try:
-            self.run()
-        except OSError as error:
-            if error.errno not in _NO_ROOM:
-                raise
-
-
 class LeaderEpochs:
     """The epochs of one partition, kept in its directory. Its owner is the partition's log."""
 
@@ -80,14 +55,9 @@ class LeaderEpochs:
         self._directory = directory
         self._epochs: list[int] = []
         self._start_offsets: list[int] = []
-        #: Counts the changes; the file has those up to `_written_version`.
-        self._version = 0
-        self._written_version = 0
-        self._unwritten_from: int | None = None
+        self._is_dirty = False
         #: What the file holds, so that recovery, which finds the same again, writes nothing.
         self._written: bytes | None = None
-        #: The owner and a thread may both be about to write the file.
-        self._lock = threading.Lock()
 
     @classmethod
     def load(cls, files: FileSystem, directory: str) -> LeaderEpochs:
@@ -100,7 +70,6 @@ class LeaderEpochs:
         for entry in parse_table(data, loaded.path, _parse_entry):
             loaded._assign(*entry)
         loaded._written = data
-        loaded._written_version = loaded._version
         return loaded
 
     @property
@@ -120,7 +89,7 @@ class LeaderEpochs:
 
     def is_running(self, epoch: int) -> bool:
         """Whether `epoch` has written here last, so that another of its records changes nothing."""
-        return bool(self._epochs) and self._epochs[-1] == epoch
+        return not self._is_dirty and bool(self._epochs) and self._epochs[-1] == epoch
 
     def epoch_for_offset(self, offset: int) -> int | None:
         """The epoch that wrote `offset`, as far as the table goes; the last one has no end."""
@@ -145,12 +114,7 @@ class LeaderEpochs:
     @property
     def is_dirty(self) -> bool:
         """Whether the file lags behind."""
-        return self._written_version != self._version
-
-    @property
-    def unwritten_from(self) -> int | None:
-        """From this offset on the file does not say which epoch wrote what; None if it does."""
-        return self._unwritten_from if self.is_dirty else None
+        return self._is_dirty
 
     # -- changing --------------------------------------------------------------------------------
 
@@ -161,15 +125,21 @@ class LeaderEpochs:
         """
         if self._epochs and epoch == self._epochs[-1] and start_offset >= self._start_offsets[-1]:
             return  # As for nearly every append.
-        self._assign(epoch, start_offset)
+        if self._assign(epoch, start_offset):
+            self._write()
 
     def assign_all(self, entries: Iterable[EpochEntry]) -> None:
-        """The same for several."""
+        """The same for several, with one write of the file."""
+        changed = False
         for epoch, start_offset in entries:
-            self.assign(epoch, start_offset)
+            changed |= self._assign(epoch, start_offset)
+        if changed:
+            self._write()
 
-    def _assign(self, epoch: int, start_offset: int) -> None:
+    def _assign(self, epoch: int, start_offset: int) -> bool:
         epochs, start_offsets = self._epochs, self._start_offsets
+        if epochs and epoch == epochs[-1] and start_offset >= start_offsets[-1]:
+            return False
         check(
             epoch >= 0 and start_offset >= 0,
             "%s: epoch %d cannot start at offset %d",
@@ -188,11 +158,11 @@ class LeaderEpochs:
                 start_offset,
                 replaced,
             )
-        self._changed(min([start_offset, *start_offsets[kept : kept + 1]]))
         epochs[kept:] = [epoch]
         start_offsets[kept:] = [start_offset]
+        return True
 
-    def truncate_from_end(self, end_offset: int) -> None:
+    def truncate_from_end(self, end_offset: int, *, flush: bool = True) -> None:
         """The log now ends at `end_offset`: forget epochs that start there or later."""
         if end_offset < 0:
             return
@@ -200,57 +170,48 @@ class LeaderEpochs:
         if kept < len(self._epochs):
             del self._epochs[kept:]
             del self._start_offsets[kept:]
-            self._changed(end_offset)
+            self._changed(flush)
 
-    def truncate_from_start(self, start_offset: int) -> None:
+    def truncate_from_start(self, start_offset: int, *, flush: bool = True) -> None:
         """The log now starts at `start_offset`: the epoch that wrote there starts there too."""
         first = bisect_right(self._start_offsets, start_offset) - 1
         if first > 0 or (first == 0 and self._start_offsets[0] != start_offset):
             del self._epochs[:first]
             del self._start_offsets[:first]
             self._start_offsets[0] = start_offset
-            self._changed(None)  # Loading does the same again.
+            self._changed(flush)
 
     def clear(self) -> None:
         """Forget all epochs."""
         if self._epochs:
             self._epochs.clear()
             self._start_offsets.clear()
-            self._changed(0)
+            self._write()
 
     # -- the file --------------------------------------------------------------------------------
 
-    def plan_write(self) -> EpochWrite | None:
-        """What brings the file up to date; None if it is."""
-        if not self.is_dirty:
-            return None
-        lines = (f"{epoch} {start}" for epoch, start in self.entries)
-        return EpochWrite(self, self._version, format_table(lines))
-
     def flush(self) -> None:
-        """Write the file here and now, if it lags behind."""
-        write = self.plan_write()
-        if write is not None:
-            write.run()
+        """Write the file if a truncation has left that to be done."""
+        if self._is_dirty:
+            self._write()
 
     def moved_to(self, directory: str) -> None:
         """The partition's directory has been renamed."""
         self._directory = directory
 
-    def _changed(self, from_offset: int | None) -> None:
-        """What the file says of offsets from this one on is not right any more."""
-        known = self.unwritten_from
-        if known is None or (from_offset is not None and from_offset < known):
-            self._unwritten_from = from_offset
-        self._version += 1
+    def _changed(self, flush: bool) -> None:
+        self._is_dirty = True
+        if flush:
+            self._write()
 
-    def _write(self, version: int, data: bytes) -> None:
-        with self._lock:
-            if version > self._written_version:
-                if data != self._written:
-                    write_atomically(self._files, self.path, data)
-                    self._written = data
-                self._written_version = version
+    def _write(self) -> None:
+        lines = (f"{epoch} {start}" for epoch, start in self.entries)
+        data = format_table(lines)
+        if data != self._written:
+            self._is_dirty = True
+            write_atomically(self._files, self.path, data)
+            self._written = data
+        self._is_dirty = False
 
 
 def _parse_entry(line: str) -> EpochEntry:

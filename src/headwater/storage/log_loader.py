@@ -211,7 +211,7 @@ class LogLoader:
         states.end_offset = max(states.end_offset, segments.active.next_offset)
         # What the file says of epochs in front of the end is right, and more than the log can say:
         # compaction may have taken the first record of an epoch, or all of them.
-        epochs.truncate_from_end(segments.active.next_offset)
+        epochs.truncate_from_end(segments.active.next_offset, flush=False)
         latest = epochs.latest_epoch
         epochs.assign_all(e for e in found_epochs if latest is None or e.epoch > latest)
         epochs.flush()

@@ -178,9 +178,17 @@ class PartitionLog:
         return None
 
     def _assign_epochs(self, headers: Sequence[BatchHeader]) -> None:
-        for header in headers:
-            if header.leader_epoch >= 0:
-                self.leader_epochs.assign(header.leader_epoch, header.base_offset)
+        if len(headers) == 1 and self.leader_epochs.is_running(headers[0].leader_epoch):
+            return
+        try:
+            for header in headers:
+                if header.leader_epoch >= 0:
+                    self.leader_epochs.assign(header.leader_epoch, header.base_offset)
+            self.leader_epochs.flush()
+        except OSError as error:
+            raise LogStorageError(
+                f"{self.partition} could not note its leader epoch: {error.strerror}."
+            ) from error
 
     def _prepare(
         self, data: Buffer, headers: Sequence[BatchHeader], origin: AppendOrigin
@@ -321,8 +329,7 @@ class PartitionLog:
 
     @property
     def recovery_point(self) -> int:
-        point, unwritten_from = self.durability.recovery_point, self.leader_epochs.unwritten_from
-        return point if unwritten_from is None else min(point, unwritten_from)
+        return self.durability.recovery_point
 
     def advance_high_watermark(self, offset: int) -> None:
         """Replication says that all in front of `offset` is in every in-sync replica."""
@@ -350,7 +357,7 @@ class PartitionLog:
     def plan_flush(self) -> FlushPlan:
         """What to sync now; a thread runs it, `complete_flush` takes note of it: see `flush`."""
         self._check_usable()
-        return self.durability.plan(self.segments, self.leader_epochs.plan_write())
+        return self.durability.plan(self.segments)
 
     def complete_flush(self, plan: FlushPlan) -> None:
         self.durability.complete(plan)

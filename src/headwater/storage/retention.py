@@ -125,7 +125,7 @@ def apply_retention(log: PartitionLog, now_ms: int) -> list[Expired]:
     # Once the new start is durable it does not matter which of the old names survive a crash.
     log.keep_log_start(log.log_start_offset)
     # Only now: a log that a crash sets back to its old start still needs the epochs from there on.
-    log.leader_epochs.truncate_from_start(log.log_start_offset)
+    log.leader_epochs.truncate_from_start(log.log_start_offset, flush=False)
     remove_snapshots_below(log.files, log.directory, first_base_offset)
     log.durability.replaced(segments)
     log.retired.retire(segments, now_ms + log.config.file_delete_delay_ms)

@@ -161,6 +161,32 @@ def test_no_two_brokers_hand_out_the_same_producer_id(tmp_path: Path) -> None:
     run_cluster_scenario(tmp_path, scenario)
 
 
+def test_a_controller_that_falls_silent_is_waited_for_until_there_is_another(
+    tmp_path: Path,
+) -> None:
+    async def scenario(cluster: BrokerCluster) -> None:
+        controller_id = cluster.controller_id
+        first, second = cluster.others(controller_id)
+        await cluster.send(first, _request("before"))
+        cluster.silence(controller_id)
+        requests = [
+            asyncio.ensure_future(cluster.send(first, _request("after", factor=2))),
+            asyncio.ensure_future(
+                cluster.send(second, InitProducerIdRequest(transactional_id=None))
+            ),
+        ]
+        done, _ = await asyncio.wait(requests, timeout=1.5)
+        assert not done
+        await cluster.expire(controller_id)
+        async with asyncio.timeout(15):
+            created, initialised = await asyncio.gather(*requests)
+        assert [each.error_code for each in created.topics] == [0]
+        assert initialised.error_code == 0
+        await cluster.until(lambda: "after" in cluster.context(second).image.topics)
+
+    run_cluster_scenario(tmp_path, scenario)
+
+
 @pytest.mark.parametrize("is_stopped", [True, False])
 def test_when_the_controller_goes_the_next_one_is_asked(tmp_path: Path, is_stopped: bool) -> None:
     async def scenario(cluster: BrokerCluster) -> None:

@@ -228,8 +228,9 @@ def test_a_coordinator_that_comes_back_elsewhere_is_found(tmp_path: Path) -> Non
         group = key_at(cluster, KIND, 1)
         orders = TopicPartition("orders", 0)
         async with _member(cluster, group, "classic") as consumer:
-            await consumer.poll(0.1)
-            await cluster.until(consumer.assignment)
+            async with asyncio.timeout(20):
+                while not consumer.assignment():
+                    await consumer.poll(0.1)
             await consumer.commit({orders: 5})
             await cluster.stop(1)
             cluster.move_away(1)

@@ -13,6 +13,7 @@ from headwater.broker.coordinator_topics import CoordinatorKind
 from headwater.client.consumer.async_consumer import AsyncConsumer
 from headwater.client.consumer.membership import GroupIdentity
 from headwater.client.producer.async_producer import AsyncProducer
+from headwater.coordinator.txn.transaction_metadata import TransactionState
 from headwater.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -161,6 +162,41 @@ def test_a_transaction_goes_on_when_a_broker_of_it_moves(
         if commits:
             expected += [b"before", b"before", b"after", b"after"]
         assert sorted(await committed_values(cluster, len(expected))) == sorted(expected)
+
+    run_cluster_scenario(tmp_path, scenario, SETTINGS)
+
+
+def transaction_state(
+    cluster: BrokerCluster, coordinator: int, transactional_id: str
+) -> TransactionState:
+    (metadata,) = (
+        metadata
+        for shard in cluster.context(coordinator).transactions.shards()
+        if (metadata := shard.transactions.find(transactional_id)) is not None
+    )
+    return metadata.state
+
+
+def test_markers_reach_the_successor_of_a_leader_that_fell_silent(tmp_path: Path) -> None:
+    async def scenario(cluster: BrokerCluster) -> None:
+        transactional_id = await prepare(cluster)
+        _, coordinator, leader = three_brokers(cluster)
+        async with producer_of(cluster, transactional_id) as producer:
+            await producer.init_transactions()
+            await producer.begin_transaction()
+            await producer.send_and_wait("orders", b"one", partition=0)
+            cluster.silence(leader)
+            await producer.commit_transaction()
+            assert transaction_state(cluster, coordinator, transactional_id).is_prepared
+            await cluster.expire(leader)
+            await cluster.until(lambda: cluster.leader_of("orders") in cluster.others(leader))
+            successor = cluster.context(cluster.leader_of("orders"))
+            partition = successor.partitions.get("orders", 0)
+            await cluster.until(lambda: partition.last_stable_offset == 2, timeout_s=10)
+            await cluster.until(
+                lambda: transaction_state(cluster, coordinator, transactional_id).is_idle,
+                timeout_s=10,
+            )
 
     run_cluster_scenario(tmp_path, scenario, SETTINGS)
 

@@ -75,6 +75,7 @@ def test_bytes_and_changes_of_the_isr_are_counted_where_they_happen(tmp_path: Pa
         assert total(cluster, "replica_max_lag") == 0
         # A follower that does not fetch any more, and begins again.
         await cluster.context(2).replication.fetchers.close()
+        leader.append(bytearray(batch), acks=1, now_ms=BASE_TIMESTAMP)
         await cluster.until(lambda: cluster.partition("orders").isr == (1,))
         await cluster.until(lambda: value(cluster, 1, "isr_shrinks_total") == 1)
         assert value(cluster, 1, "under_replicated_partitions") == 1

@@ -180,31 +180,3 @@ def test_a_partition_of_a_topic_with_its_own_settings(tmp_path: Path) -> None:
     config = LogConfig(segment_bytes=3000, index_interval_bytes=1)
     write_varied_log(DiskFiles(), str(tmp_path / str(PARTITION)), config)
     assert verify(tmp_path) == []
-
-
-@pytest.mark.parametrize("is_running", [True, False])
-def test_a_broker_that_runs_or_was_killed_may_have_epochs_that_are_only_in_its_log(
-    data: Path, is_running: bool
-) -> None:
-    logs = open_directories(DiskFiles(), [str(data)], SMALL_SEGMENTS)
-    log = logs.find(TopicPartition("orders", 0))
-    assert log is not None
-    append(log, b"after an election", leader_epoch=3)
-    new = logs.create(TopicPartition("orders", 2), TOPIC_ID, NOW_MS)
-    append(new, b"the first record", leader_epoch=1)
-    assert not (data / "orders-2" / "leader-epoch-checkpoint").exists()
-    if not is_running:
-        for directory in logs.online():
-            directory.ownership.release()
-    assert [each.what for each in verify(data) if each.is_problem] == []
-    # In front of the recovery point it must be right.
-    log.flush()
-    for directory in logs.online():
-        write = directory.plan_recovery_points()
-        assert write is not None
-        write.run()
-    (data / "orders-0" / "leader-epoch-checkpoint").write_bytes(b"0\n1\n0 0\n")
-    problems = [each.what for each in verify(data) if each.is_problem]
-    assert len(problems) == 1
-    assert "is of leader epoch 3, but leader-epoch-checkpoint has 0 there" in problems[0]
-    logs.shutdown(broker_epoch=6)

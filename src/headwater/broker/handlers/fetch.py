@@ -22,13 +22,12 @@ appends, and a higher high watermark alone is no reason to answer it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import groupby
 from typing import TYPE_CHECKING
 
-from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.broker.api_handler import ExchangeHandler
-from headwater.broker.current_leaders import CurrentLeaders
+from headwater.broker.fetch_answer import FetchAnswer
 from headwater.broker.fetch_session import FINAL_EPOCH, INVALID_SESSION_ID, FetchSession
 from headwater.broker.fetch_sessions import is_incremental
 from headwater.broker.replica_session import ReplicaSession
@@ -47,14 +46,8 @@ from headwater.wire.api_keys import ApiKey
 from headwater.wire.codec import decode
 from headwater.wire.frames import RequestHeader, encode_response
 from headwater.wire.messages.fetch import (
-    AbortedTransaction,
-    EpochEndOffset,
-    FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
-    LeaderIdAndEpoch,
-    NodeEndpoint,
-    PartitionData,
     ReplicaState,
 )
 
@@ -66,7 +59,6 @@ _BY_ID_SINCE = 13
 _READ_COMMITTED = 1
 #: A connection with a fetch under way is not idle, so one that is dead would be noticed only then.
 _WAIT_MAX_MS = 300_000
-_LEADER_ERRORS = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 def handle(exchange: Exchange, header: RequestHeader, context: RequestContext) -> None:
@@ -240,91 +232,10 @@ class _Fetch:
             news = session.take_note(fetched.partitions)
             if self._is_incremental:
                 shown = news
-        leaders = CurrentLeaders(self._context)
-        response = FetchResponse(
-            session_id=INVALID_SESSION_ID if session is None else session.session_id,
-            responses=self._by_topic(shown, leaders),
-        )
-        response.node_endpoints = [
-            NodeEndpoint(node_id=node_id, host=host, port=port, rack=rack)
-            for node_id, host, port, rack in leaders.endpoints()
-        ]
-        _send(self._exchange, self._header, response)
+        answer = FetchAnswer(self._context, is_follower=self.limits.is_follower)
+        session_id = INVALID_SESSION_ID if session is None else session.session_id
+        _send(self._exchange, self._header, answer.response(session_id, shown))
         self._context.record_answer()
-
-    def _by_topic(
-        self, fetched: Iterable[FetchedPartition], leaders: CurrentLeaders
-    ) -> list[FetchableTopicResponse]:
-        return [
-            FetchableTopicResponse(
-                topic=topic,
-                topic_id=topic_id,
-                partitions=[self._partition_data(each, leaders) for each in some],
-            )
-            for (topic, topic_id), some in groupby(
-                fetched, lambda each: (each.target.topic, each.target.topic_id)
-            )
-        ]
-
-    def _partition_data(self, fetched: FetchedPartition, leaders: CurrentLeaders) -> PartitionData:
-        index = fetched.target.partition
-        if fetched.error is not None:
-            return self._error_data(fetched, fetched.error, leaders)
-        partition, read = fetched.partition, fetched.read
-        if fetched.diverging is not None and partition is not None:
-            return PartitionData(
-                partition_index=index,
-                high_watermark=partition.high_watermark,
-                last_stable_offset=partition.last_stable_offset,
-                log_start_offset=partition.log_start_offset,
-                diverging_epoch=EpochEndOffset(
-                    epoch=fetched.diverging.epoch, end_offset=fetched.diverging.end_offset
-                ),
-                aborted_transactions=None,
-                records=b"",
-            )
-        if read is None or partition is None:
-            return PartitionData(partition_index=index, aborted_transactions=None, records=b"")
-        region = read.log_read.region
-        if self.limits.is_follower:
-            partition.replication_bytes_out += read.log_read.size
-        else:
-            partition.bytes_out += read.log_read.size
-        aborted = None
-        if read.aborted is not None:
-            aborted = [
-                AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
-                for each in read.aborted
-            ]
-        return PartitionData(
-            partition_index=index,
-            high_watermark=read.high_watermark,
-            last_stable_offset=read.last_stable_offset,
-            log_start_offset=read.log_start_offset,
-            aborted_transactions=aborted,
-            records=b"" if region is None else region,
-        )
-
-    def _error_data(
-        self, fetched: FetchedPartition, error: KafkaError, leaders: CurrentLeaders
-    ) -> PartitionData:
-        self._context.record_error(error.code)
-        data = PartitionData(
-            partition_index=fetched.target.partition,
-            error_code=error.code,
-            high_watermark=-1,
-            # As Kafka has it: null if there is such a partition, empty if not.
-            aborted_transactions=[] if fetched.partition is None else None,
-            records=b"",
-        )
-        if error.code in _LEADER_ERRORS:
-            target = fetched.target
-            topic = target.topic or self._context.broker.image.topic_names.get(target.topic_id, "")
-            leader = leaders.find(topic, target.partition, fetched.partition)
-            data.current_leader = LeaderIdAndEpoch(
-                leader_id=leader.leader_id, leader_epoch=leader.leader_epoch
-            )
-        return data
 
 
 def _send(exchange: Exchange, header: RequestHeader, response: FetchResponse) -> None:

@@ -6,4 +6,8 @@ agrees on.
   output.
 - `embedded_store` serves the tree in this process; `journal` says what it needs to make changes
   durable, and `sqlite_journal` does so in one file.
+- `zookeeper_connector` begins sessions with a ZooKeeper ensemble, through kazoo. Others see a
+  `zookeeper_store`; `zookeeper_session` keeps its requests in order and knows when it is over,
+  `zookeeper_requests` puts them to kazoo, `zookeeper_watches` remembers what it waits for, and
+  `zookeeper_handler` brings kazoo's threads onto the event loop.
 """

@@ -16,8 +16,9 @@ its ephemeral nodes, and can only not tell us; a broker that believed in its reg
 seat as the controller, would do so against what all the others see. Should ZooKeeper still know of
 the session when it is reached again, because it had stopped itself, then it is closed at once.
 
-After a reconnect the watches are restored before anything else is asked, and what is answered until
-then is held back: the watch comes before any answer that shows the change.
+After a reconnect the watches are restored before anything else is asked. A request that kazoo had
+not sent yet when the connection broke goes out even before that, so answers are held back until the
+watches are restored: the watch comes before any answer that shows the change.
 """
 
 from __future__ import annotations
@@ -76,11 +77,12 @@ class ZooKeeperSession:
         self._waiting: deque[_Asked] = deque()
         self._to_repeat: list[_Asked] = []
         self._in_flight_count = 0
-        #: Reads that restore watches, while there are any; nothing else is sent meanwhile.
+        #: Reads that restore watches and are still to be sent, before anything else.
         self._restoring: deque[Request] = deque()
+        #: How many of them are not answered.
         self._restoring_count = 0
         self._connection_number = 0
-        #: Answers that came while watches were being restored.
+        #: What was answered while there were any.
         self._held: list[Callable[[], None]] = []
         self._cut_off_timer: asyncio.TimerHandle | None = None
         self._expired_callbacks: list[Callable[[], None]] = []
@@ -220,7 +222,7 @@ class ZooKeeperSession:
             if self._restoring:
                 request = self._restoring.popleft()
                 self._start(request, partial(self._restored, request))
-            elif self._restoring_count or not self._waiting:
+            elif not self._waiting:
                 return
             else:
                 asked = self._waiting.popleft()

@@ -80,8 +80,6 @@ class PartitionCheck:
         so_far = LogSoFar(first_offset, self._read_epochs(), is_whole=first_offset == 0)
         if self._condition is Condition.CLEAN:
             so_far.epochs_from = max(first_offset, self._log_start_offset)
-        elif self._condition in (Condition.UNCLEAN, Condition.IN_USE):
-            so_far.epochs_until = self._recovery_point
         for base_offset, following in zip(bases, [*bases[1:], None], strict=False):
             self._check_segment(base_offset, following, so_far)
         self._check_gaps(so_far)
@@ -195,8 +193,7 @@ class PartitionCheck:
 
     def _check_epochs(self, so_far: LogSoFar) -> None:
         path = f"{self._directory}/{LEADER_EPOCH_CHECKPOINT}"
-        is_needed = so_far.leader_epoch >= 0 and not so_far.may_lack_epoch(self._bases[0])
-        if is_needed and not self._files.exists(path):
+        if so_far.leader_epoch >= 0 and not self._files.exists(path):
             what = f"it is missing, but the log has leader epochs up to {so_far.leader_epoch}"
             remedy = "Followers truncate by the high watermark then, which may lose records."
             self._report.problem(path, None, what, remedy)

@@ -42,9 +42,6 @@ class LogSoFar:
     #: From which offset on it must have an entry; None if it is not known where the log starts,
     #: as the table begins there and not where the first segment does.
     epochs_from: int | None = None
-    #: Where it may end, as that of a broker that runs or was killed: its file follows with the next
-    #: flush, and recovery finds the rest. None if it must be complete.
-    epochs_until: int | None = None
     leader_epoch: int = -1
     #: By producer id, the first offset of each transaction that has records but no end yet.
     open_transactions: dict[int, int] = field(default_factory=dict)
@@ -76,9 +73,6 @@ class LogSoFar:
 
     def needs_epoch(self, offset: int) -> bool:
         return self.epochs_from is not None and offset >= self.epochs_from
-
-    def may_lack_epoch(self, offset: int) -> bool:
-        return self.epochs_until is not None and offset >= self.epochs_until
 
 
 class SegmentCheck:
@@ -228,8 +222,6 @@ class SegmentCheck:
             return
         known = so_far.epoch_at(header.base_offset)
         if known is None and not so_far.needs_epoch(header.base_offset):
-            return
-        if (known is None or known < epoch) and so_far.may_lack_epoch(header.base_offset):
             return
         if known == epoch or (epoch, known) == self._contradicted_epochs:
             return
