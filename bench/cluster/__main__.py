@@ -21,7 +21,8 @@ from bench.broker.chart import draw
 from bench.broker.report import as_json, as_markdown, facts, librdkafka_version
 from bench.broker.run import LOAD_MAX, interrupt
 from bench.cluster import failover, latency, many_partitions, memory, throughput
-from bench.cluster.clusters import CLUSTERS, Pair
+from bench.cluster.clusters import CLUSTERS
+from bench.cluster.pair import Pair
 from bench.cluster.run import ClusterResults, Run
 from bench.cluster.sizes import FULL, QUICK, TINY
 from bench.table import markdown_table

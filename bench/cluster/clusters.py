@@ -8,14 +8,12 @@ Session timeouts are equal. Leaders stay where they are unless something happens
 
 from __future__ import annotations
 
-import contextlib
-import shutil
 import signal
 import subprocess
 import sys
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -25,7 +23,7 @@ from bench.broker.servers import KAFKA_JVM_FLAGS, free_port
 from bench.cluster.sizes import HEARTBEAT_INTERVAL_MS, MIN_INSYNC_REPLICAS, SESSION_TIMEOUT_MS
 from headwater.base.ids import topic_id_to_text
 from headwater.java.processes import forget_process, kill_process, start_process
-from headwater.testing.apache_kafka import KafkaNode, KafkaNodeError
+from headwater.testing.apache_kafka import KafkaNode
 from headwater.testing.apache_kafka.node import BROKER, CONTROLLER
 from headwater.wire.messages.api_versions import ApiVersionsRequest
 
@@ -249,36 +247,3 @@ CLUSTERS: dict[str, MakeCluster] = {
     "headwater": HeadwaterCluster,
     "apache-kafka": ApacheKafkaCluster,
 }
-
-
-class Pair:
-    """Makes the two that are compared, ours first, on fresh directories of one disk."""
-
-    def __init__(self, parent: Path, makers: Sequence[MakeCluster]) -> None:
-        self._parent = parent
-        self._makers = makers
-        self._count = 0
-
-    @contextlib.contextmanager
-    def started(self) -> Iterator[tuple[Cluster, ...]]:
-        """Both running; whoever is not under load idles. Afterwards nothing is left of them."""
-        with contextlib.ExitStack() as stack:
-            yield tuple(stack.enter_context(self.one(side)) for side in range(len(self._makers)))
-
-    @contextlib.contextmanager
-    def one(self, side: int) -> Iterator[Cluster]:
-        """One of them by itself, for what the machine has no room to do twice at a time."""
-        self._count += 1
-        directory = self._parent / f"{self._count}-{side}"
-        cluster = self._makers[side](directory)
-        try:
-            cluster.start()
-            yield cluster
-        finally:
-            with contextlib.suppress(KafkaNodeError):
-                cluster.kill()
-            shutil.rmtree(directory, ignore_errors=True)
-
-    @property
-    def side_count(self) -> int:
-        return len(self._makers)

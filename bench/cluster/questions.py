@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import TypeVar
 
@@ -19,6 +20,8 @@ from headwater.client.cluster_metadata import TopicInfo
 Result = TypeVar("Result")
 
 _TIMEOUT_S = 600.0
+_REQUEST_TIMEOUT_S = 60.0
+_PAUSE_S = 0.1
 _topic_numbers = itertools.count(1)
 
 
@@ -26,10 +29,22 @@ def ask(cluster: Cluster, work: Callable[[AdminOperations], Awaitable[Result]]) 
     """Let an administrator of the cluster do something."""
 
     async def connect_and_work() -> Result:
-        async with ClusterConnection(cluster.bootstrap, timeout_s=_TIMEOUT_S) as connection:
+        async with ClusterConnection(cluster.bootstrap, timeout_s=_REQUEST_TIMEOUT_S) as connection:
             return await work(AdminOperations(connection))
 
     return asyncio.run(connect_and_work())
+
+
+def look(cluster: Cluster, question: Callable[[AdminOperations], Awaitable[Result]]) -> Result:
+    """The same for what may be asked again, for a minute, if brokers are just coming or going."""
+    deadline_s = time.monotonic() + _REQUEST_TIMEOUT_S
+    while True:
+        try:
+            return ask(cluster, question)
+        except (KafkaError, OSError):
+            if time.monotonic() > deadline_s:
+                raise
+            time.sleep(_PAUSE_S)
 
 
 def create_topics(
@@ -66,22 +81,20 @@ def topic(cluster: Cluster, name: str, partition_count: int) -> Iterator[str]:
 def topic_infos(cluster: Cluster) -> dict[str, TopicInfo]:
     """All topics as a broker knows them."""
 
-    async def look(admin: AdminOperations) -> dict[str, TopicInfo]:
+    async def infos(admin: AdminOperations) -> dict[str, TopicInfo]:
         return {info.name: info for info in await admin.list_topics()}
 
-    return ask(cluster, look)
+    return look(cluster, infos)
 
 
 def wait_in_sync(cluster: Cluster, names: list[str], timeout_s: float = _TIMEOUT_S) -> None:
     """Until every replica of these topics is in sync."""
 
     def in_sync() -> bool:
-        with contextlib.suppress(KafkaError, OSError):
-            infos = topic_infos(cluster)
-            return all(
-                name in infos and _has_leaders(infos[name], REPLICATION_FACTOR) for name in names
-            )
-        return False
+        infos = topic_infos(cluster)
+        return all(
+            name in infos and _has_leaders(infos[name], REPLICATION_FACTOR) for name in names
+        )
 
     wait_until(in_sync, f"Replicas of {cluster.name} are not in sync", timeout_s)
 
@@ -90,16 +103,14 @@ def wait_led(cluster: Cluster, names: list[str], without: int) -> None:
     """Until every partition of these topics has a leader, and none of them is `without`."""
 
     def are_led() -> bool:
-        with contextlib.suppress(KafkaError, OSError):
-            infos = topic_infos(cluster)
-            return all(
-                name in infos
-                and all(
-                    each.has_leader and each.leader_id != without for each in infos[name].partitions
-                )
-                for name in names
+        infos = topic_infos(cluster)
+        return all(
+            name in infos
+            and all(
+                each.has_leader and each.leader_id != without for each in infos[name].partitions
             )
-        return False
+            for name in names
+        )
 
     wait_until(are_led, f"Partitions of {cluster.name} have no leader", _TIMEOUT_S)
 
@@ -111,10 +122,10 @@ def leader_of(cluster: Cluster, name: str, partition: int = 0) -> int:
 def controller_id(cluster: Cluster) -> int:
     """The broker that says to be the controller; Kafka names any broker here."""
 
-    async def look(admin: AdminOperations) -> int:
+    async def told(admin: AdminOperations) -> int:
         return (await admin.describe_cluster()).controller_id
 
-    return ask(cluster, look)
+    return look(cluster, told)
 
 
 def wait_for_brokers(cluster: Cluster) -> None:
@@ -124,9 +135,7 @@ def wait_for_brokers(cluster: Cluster) -> None:
         return {broker.broker_id for broker in (await admin.describe_cluster()).brokers}
 
     def are_all_known() -> bool:
-        with contextlib.suppress(KafkaError, OSError):
-            return ask(cluster, known) == set(BROKER_IDS)
-        return False
+        return look(cluster, known) == set(BROKER_IDS)
 
     wait_until(are_all_known, f"Brokers of {cluster.name} are missing", _TIMEOUT_S)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.broker.results import Results
-from bench.cluster.clusters import Pair
+from bench.cluster.pair import Pair
 from bench.cluster.sizes import Sizes
 
 
@@ -40,5 +40,6 @@ class Run:
         try:
             work()
         except Exception as error:
-            self.results.failures.append(f"{what}: {error}")
-            self.say(f"{what} failed: {error}")
+            reason = str(error) or type(error).__name__
+            self.results.failures.append(f"{what}: {reason}")
+            self.say(f"{what} failed: {reason}")

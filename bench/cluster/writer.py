@@ -15,11 +15,15 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from bench import job_process
+from bench.broker.raw_client import wait_until
 from bench.cluster.clusters import Cluster
 from headwater.java.processes import kill_process
 
 _NANOSECONDS = 1_000_000_000
+_BEGIN_TIMEOUT_S = 120.0
 _FLUSH_TIMEOUT_S = 120.0
+#: The file that says that a record was acknowledged is called like the one that ends the writing.
+_BEGUN = ".begun"
 _RECORD_SIZE_BYTES = 100
 
 
@@ -32,7 +36,7 @@ class Acknowledged(NamedTuple):
 
 
 class SteadyWriter:
-    """Writes from entering to `finish`."""
+    """Writes until `finish`; it is entered when the first record was acknowledged."""
 
     def __init__(
         self,
@@ -43,8 +47,8 @@ class SteadyWriter:
         partition_count: int = 1,
         rate_per_s: float,
     ) -> None:
-        self._stop_path = stop_path
-        stop_path.unlink(missing_ok=True)
+        self._stop_path, self._begun_path = stop_path, stop_path.with_suffix(_BEGUN)
+        self._forget_files()
         self._process = job_process.start_job(
             __name__,
             "write",
@@ -56,6 +60,16 @@ class SteadyWriter:
         )
 
     def __enter__(self) -> Self:
+        def has_begun() -> bool:
+            if self._process.poll() is not None:
+                job_process.finish_job(self._process)
+            return self._begun_path.exists()
+
+        try:
+            wait_until(has_begun, "No record was acknowledged", _BEGIN_TIMEOUT_S)
+        except BaseException:
+            kill_process(self._process)
+            raise
         return self
 
     def __exit__(
@@ -66,12 +80,16 @@ class SteadyWriter:
     ) -> None:
         if self._process.poll() is None:
             kill_process(self._process)
-        self._stop_path.unlink(missing_ok=True)
+        self._forget_files()
 
     def finish(self) -> list[Acknowledged]:
         """Let it end; everything that it sent has been acknowledged, or RuntimeError."""
         self._stop_path.touch()
         return [Acknowledged(*each) for each in job_process.finish_job(self._process)]
+
+    def _forget_files(self) -> None:
+        for path in (self._stop_path, self._begun_path):
+            path.unlink(missing_ok=True)
 
 
 def longest_gap_ms(acknowledged: list[Acknowledged], since_ns: int = 0) -> float:
@@ -111,6 +129,8 @@ def write(
 
     def on_delivery(partition: int, sent_ns: int, error: object, _message: object) -> None:
         if error is None:
+            if not acknowledged:
+                Path(stop_path).with_suffix(_BEGUN).touch()
             acknowledged.append((partition, sent_ns, time.monotonic_ns()))
         else:
             errors.append(error)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from bench.broker.results import Goal, Row
 from bench.cluster import __main__ as bench_main
 from bench.cluster import latency
-from bench.cluster.clusters import BROKER_IDS, HeadwaterCluster, Pair
+from bench.cluster.clusters import BROKER_IDS, HeadwaterCluster
+from bench.cluster.pair import Pair
 from bench.cluster.questions import controller_id, leader_of, topic
 from bench.cluster.run import ClusterResults
 from bench.cluster.writer import Acknowledged, longest_gap_ms

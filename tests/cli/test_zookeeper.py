@@ -16,7 +16,7 @@ from tests.support.waiting import eventually
 from tests.support.zookeeper import require_zookeeper
 
 READY = re.compile(r"^ZooKeeper is ready at (\S+) \(started in [\d.]+ s\)$", re.M)
-LIMIT_S = 60.0
+LIMIT_S = 120.0
 
 Start = Callable[..., "Run"]
 

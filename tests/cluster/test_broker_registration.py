@@ -8,6 +8,7 @@ import pytest
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.cluster.broker_registration import (
     load_brokers,
+    load_present_brokers,
     load_return_marks,
     register_broker,
 )
@@ -17,7 +18,7 @@ from headwater.cluster.node_documents import CorruptNodeError
 from headwater.cluster.store.embedded_session import EmbeddedSession
 from headwater.cluster.store.embedded_store import EmbeddedStore
 from headwater.cluster.store.errors import UncertainWriteError
-from headwater.cluster.store.metadata_store import Create, Delete, Operation, Result
+from headwater.cluster.store.metadata_store import Create, Delete, Operation, Result, Watch
 from tests.support.async_tests import run_async
 from tests.support.metadata_stores import open_in_memory
 
@@ -61,6 +62,11 @@ async def test_a_registration_that_is_none_is_told(data: bytes) -> None:
         await load_brokers(session)
 
 
+async def _marked(session: EmbeddedSession) -> tuple[set[int], set[int]]:
+    marks = await load_return_marks(session)
+    return set(marks), {broker_id for broker_id, mark in marks.items() if mark.is_unclean}
+
+
 async def _marks(session: EmbeddedSession) -> list[str]:
     return await session.children("/brokers/unclean")
 
@@ -81,10 +87,10 @@ async def test_the_mark_of_an_unclean_return_comes_with_the_registration_and_sta
         await first.close()
         first = store.connect()
         registered = await register_broker(first, BROKER, 6, is_unclean=True)
-        assert await load_return_marks(observer) == ({7}, {7})
+        assert await _marked(observer) == ({7}, {7})
         assert await load_brokers(observer) == {7: registered}
     await first.close()
-    assert await load_return_marks(observer) == ({7}, {7})
+    assert await _marked(observer) == ({7}, {7})
 
 
 @run_async
@@ -92,16 +98,17 @@ async def test_a_mark_says_what_the_worst_of_the_lives_lacked() -> None:
     store = await open_in_memory()
     observer = store.connect()
     await prepare_store(observer)
-    for is_unclean, unclean in ((False, set()), (True, {7}), (False, {7}), (True, {7})):
+    lives: list[tuple[bool, set[int]]] = [(False, set()), (True, {7}), (False, {7}), (True, {7})]
+    for is_unclean, unclean in lives:
         session = store.connect()
         await register_broker(session, BROKER, 5, is_unclean=is_unclean, is_restarted=True)
-        assert await load_return_marks(observer) == ({7}, unclean)
+        assert await _marked(observer) == ({7}, unclean)
         await session.close()
     await observer.set("/brokers/unclean/7", b"who knows")
-    assert await load_return_marks(observer) == ({7}, {7})
+    assert await _marked(observer) == ({7}, {7})
     await observer.delete("/brokers/unclean/7")
     await register_broker(store.connect(), BROKER, 5)
-    assert await load_return_marks(observer) == (set(), set())
+    assert await _marked(observer) == (set(), set())
 
 
 class _RacingSession(EmbeddedSession):
@@ -129,7 +136,7 @@ async def test_a_mark_that_comes_and_goes_meanwhile_does_not_stop_a_registration
     session.moves = moves
     registered = await register_broker(session, BROKER, 5, is_unclean=True)
     assert await load_brokers(session) == {7: registered}
-    assert await load_return_marks(session) == ({7}, {7})
+    assert await _marked(session) == ({7}, {7})
 
 
 @run_async
@@ -179,4 +186,42 @@ async def test_a_registration_that_was_not_heard_of_is_looked_for(fates: list[bo
     session = _DeafSession(store, 99, list(fates))
     registered = await register_broker(session, BROKER, 5, is_unclean=True)
     assert await load_brokers(observer) == {7: registered}
-    assert await load_return_marks(observer) == ({7}, {7})
+    assert await _marked(observer) == ({7}, {7})
+
+
+class _WatchedSession(EmbeddedSession):
+    """A broker comes back while the others are being read."""
+
+    comings: int = 0
+
+    async def children(self, path: str, watch: Watch | None = None) -> list[str]:
+        names = await super().children(path, watch)
+        if self.comings:
+            self.comings -= 1
+            session = self._store.connect()
+            newcomer = BrokerInfo(self.comings, ())
+            await register_broker(session, newcomer, 5, is_restarted=True)
+        return names
+
+
+@pytest.mark.parametrize("comings", range(8))
+@run_async
+async def test_brokers_and_their_marks_are_those_of_one_moment(comings: int) -> None:
+    session = _WatchedSession(await open_in_memory(), session_id=99)
+    await prepare_store(session)
+    session.comings = comings
+    present = await load_present_brokers(session)
+    assert present.brokers.keys() == present.marks.keys()
+    assert session.comings == 0 or len(present.brokers) < comings
+
+
+@run_async
+async def test_a_mark_that_is_left_anew_is_not_the_same_mark() -> None:
+    store = await open_in_memory()
+    observer, first, second = store.connect(), store.connect(), store.connect()
+    await prepare_store(observer)
+    await register_broker(first, BROKER, 5, is_restarted=True)
+    before = (await load_return_marks(observer))[7]
+    await first.close()
+    await register_broker(second, BROKER, 5, is_restarted=True)
+    assert (await load_return_marks(observer))[7].version == before.version + 1

@@ -173,6 +173,28 @@ async def test_a_leader_that_leaves_itself_out_resigns() -> None:
 
 
 @run_async
+async def test_a_follower_may_leave_but_not_leave_the_leader_alone() -> None:
+    crowd = await BrokerCrowd.of(range(4))
+    await crowd.create("t", (2, 1, 3))
+    before = crowd.partition()
+
+    async def ask(broker_id: int, isr: list[int]) -> int:
+        request = crowd.alteration(broker_id, isr)
+        response = await crowd.seat.controller.alter_partitions(request)
+        return response.topics[0].partitions[0].error_code
+
+    assert await ask(1, [2]) == ErrorCode.INVALID_REQUEST
+    assert await ask(1, [2, 1]) == ErrorCode.INVALID_REQUEST
+    assert await ask(0, [2, 1, 3]) == ErrorCode.INVALID_REQUEST
+    assert crowd.partition() == before
+    assert await ask(1, [2, 3]) == ErrorCode.NONE
+    after = crowd.partition()
+    assert after == before._replace(isr=(2, 3), partition_epoch=before.partition_epoch + 1)
+    assert await ask(3, [2]) == ErrorCode.OPERATION_NOT_ATTEMPTED
+    assert crowd.partition() == after
+
+
+@run_async
 async def test_a_partition_twice_in_a_request_changes_once() -> None:
     crowd = await BrokerCrowd.of(range(4))
     await crowd.create("t", (1, 2, 3))

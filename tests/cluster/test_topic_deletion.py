@@ -157,3 +157,33 @@ async def test_a_large_topic_that_was_half_removed_is_removed_by_the_next_contro
     assert isinstance(again, CreatedTopic)
     assert await seat.controller.delete_topics(["large"]) == {"large": None}
     assert await session.children("/brokers/topics") == ["stays"]
+
+
+@run_async
+async def test_a_topic_that_was_found_marked_can_be_deleted_and_made_again_meanwhile() -> None:
+    store = await open_in_memory()
+    first = store.connect()
+    seat = await take_seat(first)
+    await seat.controller.create_topics([NewTopic("t"), NewTopic("u")])
+    for name in ("t", "u", "never"):
+        await first.create(f"/admin/delete_topics/{name}", b"")
+    await first.close()
+    session = store.connect()
+    seat = await new_seat(session)
+    seat.publisher.brokers_follow.clear()
+    await seat.controller.start()
+    assert await session.children("/admin/delete_topics") == ["t", "u"]
+    deletion = asyncio.create_task(seat.controller.delete_topics(["t"]))
+    await until(lambda: "t" not in seat.controller.image.topics)
+    creation = asyncio.create_task(
+        seat.controller.create_topics([NewTopic("t"), NewTopic("never")])
+    )
+    await until(lambda: "t" in seat.controller.image.topics)
+    seat.publisher.brokers_follow.set()
+    assert await deletion == {"t": None}
+    assert isinstance((await creation)["t"], CreatedTopic)
+    await until(lambda: "u" not in seat.controller.image.topics)
+    while await session.children("/admin/delete_topics"):
+        await asyncio.sleep(0)
+    assert set(seat.controller.image.topics) == {"t", "never"}
+    assert await session.children("/brokers/topics") == ["never", "t"]

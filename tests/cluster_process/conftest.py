@@ -36,21 +36,38 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(ignored)
 
 
-@pytest.fixture(scope="module", params=KINDS)
-def running(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ThreeBrokers]:
-    directory = tmp_path_factory.mktemp("cluster")
+@pytest.fixture(scope="module")
+def cluster_of_kind(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Callable[[str], ThreeBrokers]]:
+    """The cluster of a kind, started by the first test of a module that asks for it."""
+    started: dict[str, ThreeBrokers] = {}
     with ExitStack() as stack:
-        if request.param == KAFKA:
-            yield stack.enter_context(KafkaCluster(directory))
-        else:
+
+        def start(kind: str) -> ThreeBrokers:
+            directory = tmp_path_factory.mktemp("cluster")
+            if kind == KAFKA:
+                return stack.enter_context(KafkaCluster(directory))
             if full_tier():
                 ensemble = stack.enter_context(zookeeper_ensemble(directory / "zookeeper"))
                 address = ensemble.address
             else:
                 address = shared_zookeeper().address
-            yield stack.enter_context(HeadwaterCluster(directory, address + fresh_chroot()))
+            return stack.enter_context(HeadwaterCluster(directory, address + fresh_chroot()))
+
+        def of_kind(kind: str) -> ThreeBrokers:
+            if kind not in started:
+                started[kind] = start(kind)
+            return started[kind]
+
+        yield of_kind
+
+
+@pytest.fixture(params=KINDS)
+def running(
+    request: pytest.FixtureRequest, cluster_of_kind: Callable[[str], ThreeBrokers]
+) -> ThreeBrokers:
+    return cluster_of_kind(request.param)
 
 
 @pytest.fixture

@@ -95,6 +95,7 @@ def test_a_broker_is_cut_off_from_the_cluster(
         traffic.finish()
 
 
+@pytest.mark.parametrize("client", [OWN, "confluent-kafka"])
 @pytest.mark.parametrize("victim", ["leader", "controller"])
 def test_a_broker_loses_zookeeper_only(
     network: BrokerNetwork,
@@ -102,6 +103,7 @@ def test_a_broker_loses_zookeeper_only(
     new_topic: NewTopic,
     tmp_path: Path,
     victim: str,
+    client: str,
 ) -> None:
     """It counts as gone for the controller, though all other brokers hear it."""
     topic = new_topic()
@@ -110,7 +112,7 @@ def test_a_broker_loses_zookeeper_only(
     else:
         broker_id = cluster.leader_of(topic, 0)
     others = cluster.others(broker_id)
-    with Traffic(cluster, topic, "confluent-kafka", tmp_path) as traffic:
+    with Traffic(cluster, topic, client, tmp_path) as traffic:
         with network.cut([(broker_id, STORE)]), cluster.away([broker_id]):
             for number in range(3):
                 cluster.wait_for_leader(topic, number, others)

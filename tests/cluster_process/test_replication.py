@@ -18,7 +18,7 @@ from tests.support.three_brokers import ThreeBrokers
 from tests.support.traffic import CLIENTS, PARTITION_COUNT, Traffic
 
 OWN = "own-client"
-#: What the small tier asks for, of the Headwater cluster alone.
+#: What the small tier asks for.
 SMALL = {
     ("hard_bounce", Victim.LEADER, OWN),
     ("hard_shutdown", Victim.CONTROLLER, "aiokafka"),
@@ -27,17 +27,39 @@ SMALL = {
 NewTopic = Callable[..., str]
 
 
+def on_clusters(*values: object, small: bool = False, on_kafka: bool = False) -> list[object]:
+    """Parameters of a test that runs on Headwater, in the full tier unless said otherwise.
+
+    Where it asks for something that no other does it runs on Apache Kafka too.
+    """
+    full = pytest.mark.full
+    cases = [pytest.param("headwater", *values, marks=[] if small else [full])]
+    if on_kafka:
+        cases.append(pytest.param("kafka", *values, marks=[full, pytest.mark.kafka]))
+    return list(cases)
+
+
 def matrix() -> Iterator[object]:
     for failure in FAILURES:
         for victim in Victim:
             for client in CLIENTS:
-                is_small = (failure, victim, client) in SMALL
-                yield pytest.param(
-                    failure, victim, client, marks=[] if is_small else [pytest.mark.full]
-                )
+                case = (failure, victim, client)
+                # Every failure with one client, and every client with one failure.
+                shows_more = client == OWN or case[:2] == ("hard_bounce", Victim.LEADER)
+                yield from on_clusters(*case, small=case in SMALL, on_kafka=shows_more)
 
 
-@pytest.mark.parametrize(("failure", "victim", "client"), list(matrix()))
+def for_clients(small: str | None = OWN) -> list[object]:
+    return [
+        case
+        for client in CLIENTS
+        for case in on_clusters(client, small=client == small, on_kafka=client == OWN)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("running", "failure", "victim", "client"), list(matrix()), indirect=["running"]
+)
 def test_replication_with_broker_failure(
     cluster: ThreeBrokers,
     new_topic: NewTopic,
@@ -55,12 +77,13 @@ def test_replication_with_broker_failure(
 
 
 @pytest.mark.parametrize(
-    ("victim", "client"),
+    ("running", "victim", "client"),
     [
-        (Victim.LEADER, "confluent-kafka"),
-        pytest.param(Victim.LEADER, OWN, marks=pytest.mark.full),
-        pytest.param(Victim.CONTROLLER, OWN, marks=pytest.mark.full),
+        *on_clusters(Victim.LEADER, "confluent-kafka", small=True, on_kafka=True),
+        *on_clusters(Victim.LEADER, OWN, on_kafka=True),
+        *on_clusters(Victim.CONTROLLER, OWN, on_kafka=True),
     ],
+    indirect=["running"],
 )
 def test_a_broker_falls_silent_for_longer_than_its_session(
     cluster: ThreeBrokers, new_topic: NewTopic, tmp_path: Path, victim: Victim, client: str
@@ -79,9 +102,7 @@ def test_a_broker_falls_silent_for_longer_than_its_session(
         traffic.finish()
 
 
-@pytest.mark.parametrize(
-    "client", [OWN, *(pytest.param(each, marks=pytest.mark.full) for each in CLIENTS[1:])]
-)
+@pytest.mark.parametrize(("running", "client"), for_clients(), indirect=["running"])
 def test_a_rolling_restart(
     cluster: ThreeBrokers, new_topic: NewTopic, tmp_path: Path, client: str
 ) -> None:
@@ -97,8 +118,7 @@ def test_a_rolling_restart(
         traffic.finish()
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize(("running", "client"), for_clients(None), indirect=["running"])
 def test_all_brokers_are_killed_at_once(
     cluster: ThreeBrokers, new_topic: NewTopic, tmp_path: Path, client: str
 ) -> None:

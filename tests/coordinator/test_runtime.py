@@ -179,6 +179,7 @@ def test_answers_wait_until_what_they_tell_is_safe(
     held: list[Callable[[], None]] = []
 
     async def scenario(_: HandlerBroker, runtime: Runtime) -> None:
+        monkeypatch.setattr(ShardLog, "is_all_safe", lambda _self: False)
         monkeypatch.setattr(
             ShardLog, "when_safe", lambda _self, on_safe, _on_failed: held.append(on_safe)
         )

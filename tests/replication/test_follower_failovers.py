@@ -10,7 +10,7 @@ from headwater.storage.truncation import truncate_to
 from tests.support.replica_campaign import ReplicaCampaign
 from tests.support.tiers import rounds
 
-SEEDS = rounds(150, 3_000)
+SEEDS = rounds(100, 3_000)
 STEPS = 150
 
 

@@ -181,6 +181,18 @@ def test_a_leader_whose_disk_fails_hands_over(tmp_path: Path) -> None:
     run_cluster_scenario(tmp_path, scenario, SETTINGS)
 
 
+def test_nobody_waits_for_a_follower_whose_disk_fails(tmp_path: Path) -> None:
+    async def scenario(cluster: BrokerCluster) -> None:
+        await cluster.create_topic(TOPIC, [[1, 2, 3]])
+        assert await _produce(cluster, b"first") is ErrorCode.NONE
+        _partition(cluster, 3).log.fail(OSError(5, "the disk is gone"))
+        # The answer does not wait for `replica.lag.time.max.ms`: the follower itself gives way.
+        assert await _produce(cluster, b"second") is ErrorCode.NONE
+        assert sorted(cluster.partition(TOPIC).isr) == [1, 2]
+
+    run_cluster_scenario(tmp_path, scenario, {"replica.lag.time.max.ms": "60000"})
+
+
 def test_brokers_that_stop_together_come_back_with_all(tmp_path: Path) -> None:
     async def scenario(cluster: BrokerCluster) -> None:
         await cluster.create_topic(TOPIC, [[1, 2, 3]])

@@ -64,9 +64,7 @@ def keep_topics_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 def keep_deletions_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     write_without_sync(monkeypatch, rb'"/brokers/topics/[^"]*": null')
     # What was interrupted would be finished at the next start.
-    monkeypatch.setattr(
-        "headwater.cluster.controller.Controller.finish_interrupted_deletions", do_nothing
-    )
+    monkeypatch.setattr("headwater.cluster.controller.Controller._finish_deletions", do_nothing)
 
 
 async def do_nothing(*_arguments: object) -> None:

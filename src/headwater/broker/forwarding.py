@@ -52,15 +52,19 @@ async def answer(handler: ApiHandler, request: Message, context: RequestContext)
     """What the handler says, or for an API of the controller what the controller says."""
     broker = context.broker
     is_seen = handler.forwarded_until
-    if is_seen is None or broker.member.is_controller or _is_broker(context.client_id):
+    if is_seen is None or _is_broker(context.client_id):
         return await handler.handle(request, context)
-    try:
-        response: Message = await ask_controller(
-            broker, request, _time_limit_s(request, broker), version=context.api_version
-        )
-    except KafkaError as error:
-        context.refusal = error
-        return await handler.handle(request, context)
+    response: Message | None = None
+    if not broker.member.is_controller:
+        try:
+            response = await ask_controller(
+                broker, request, _time_limit_s(request, broker), version=context.api_version
+            )
+        except KafkaError as error:
+            context.refusal = error
+    if response is None:
+        response = await handler.handle(request, context)
+    # Also of a controller: it may have been deposed before it could tell anybody, itself included.
     await wait_for_image(broker, lambda image: is_seen(request, response, image))
     return response
 

@@ -16,7 +16,7 @@ from typing import Final
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.cluster.broker_failures import BrokerTurnover
-from headwater.cluster.broker_registration import load_brokers, load_return_marks
+from headwater.cluster.broker_registration import ReturnMark, load_present_brokers
 from headwater.cluster.change_turns import ChangeTurns
 from headwater.cluster.controller_writes import ControllerWrites
 from headwater.cluster.elections import ElectionType
@@ -91,8 +91,8 @@ class BrokerChanges:
     async def work_off(self) -> None:
         """Find out what has changed and carry it out; KafkaError if some of it was not done."""
         with self._writes.kafka_errors():
-            present = await load_brokers(self._store, self._watch)
-            marks = await load_return_marks(self._store)
+            present, marks = await load_present_brokers(self._store, self._watch)
+        marks = {broker_id: mark for broker_id, mark in marks.items() if broker_id in present}
         known = self._publisher.image.brokers
         news: dict[int, BrokerInfo | None] = {
             broker_id: broker
@@ -107,9 +107,8 @@ class BrokerChanges:
         }
         turnover = BrokerTurnover(
             live=frozenset(present),
-            restarted=frozenset(news.keys() & present.keys() & known.keys())
-            | (marks.restarted & present.keys()),
-            unclean=marks.unclean & present.keys(),
+            restarted=frozenset(news.keys() & present.keys() & known.keys()) | marks.keys(),
+            unclean=frozenset(each for each, mark in marks.items() if mark.is_unclean),
             shutting_down=self.shutting_down,
         )
         states = self._plan(turnover)
@@ -117,8 +116,20 @@ class BrokerChanges:
         if error is not None:
             raise error
         _log_news(news, turnover, len(states))
-        if done := sorted(marks.restarted & present.keys()):
-            await self._writes.multi([Delete(unclean_broker_path(each)) for each in done])
+        await self._remove(marks)
+
+    async def _remove(self, marks: Mapping[int, ReturnMark]) -> None:
+        """Remove marks that are worked off, unless a new life has left them anew."""
+        errors = await self._writes.multi_each(
+            {
+                broker_id: [Delete(unclean_broker_path(broker_id), mark.version)]
+                for broker_id, mark in marks.items()
+            }
+        )
+        for error in errors.values():
+            if error.code != ErrorCode.UNKNOWN_SERVER_ERROR:
+                raise error
+            self.look_again()
 
     async def shut_down(self, broker_id: int, broker_epoch: int) -> int:
         """Hand over what a broker leads; from now on it gets no leadership and joins no ISR.

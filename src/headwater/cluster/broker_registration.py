@@ -31,9 +31,13 @@ from headwater.cluster.node_locations import (
     broker_path,
     unclean_broker_path,
 )
-from headwater.cluster.store.errors import NodeExistsError, NoNodeError, UncertainWriteError
+from headwater.cluster.store.errors import (
+    BadVersionError,
+    NodeExistsError,
+    NoNodeError,
+    UncertainWriteError,
+)
 from headwater.cluster.store.metadata_store import (
-    Check,
     Create,
     MetadataStore,
     Node,
@@ -89,25 +93,34 @@ async def _try_to_register(
 ) -> bool:
     """Whether it was done; if not, there may be a node of that id."""
     path = unclean_broker_path(broker.broker_id)
-    claim = Create(broker_path(broker.broker_id), _encode(broker, now_ms), ephemeral=True)
-    # The mark of an earlier life may be there, until the controller comes to remove it. What that
-    # one lacked, this one lacks too.
-    marks: list[Operation] = [
-        Create(path, mark or b""),
-        Set(path, UNCLEAN) if mark == UNCLEAN else Check(path),
+    operations: list[Operation] = [
+        Create(broker_path(broker.broker_id), _encode(broker, now_ms), ephemeral=True)
     ]
     while True:
+        marking = [] if mark is None else [await _marking(store, path, mark)]
         try:
-            await store.multi([claim] if mark is None else [claim, marks[0]])
+            await store.multi(operations + marking)
             return True
-        except (NodeExistsError, NoNodeError) as error:
+        except (NodeExistsError, NoNodeError, BadVersionError) as error:
             if error.path != path:
-                if isinstance(error, NoNodeError):
-                    raise
-                return False
-            marks.reverse()
+                if isinstance(error, NodeExistsError):
+                    return False
+                raise
         except UncertainWriteError:
             return False
+
+
+async def _marking(store: MetadataStore, path: str, mark: bytes) -> Operation:
+    """What leaves the mark, or leaves it anew.
+
+    That of an earlier life may be there until the controller comes to remove it. What that life
+    lacked this one lacks too; and the new version keeps the controller from removing for this life
+    what it worked off for that one.
+    """
+    present = await store.exists(path)
+    if present is None:
+        return Create(path, mark)
+    return Set(path, mark if present.data == RESTARTED else UNCLEAN, present.version)
 
 
 async def _wait_until_gone(store: MetadataStore, path: str, limit_s: float) -> Node | None:
@@ -141,26 +154,46 @@ async def load_brokers(store: MetadataStore, watch: Watch | None = None) -> dict
     return {broker.broker_id: broker for broker in sorted(brokers)}
 
 
-class ReturnMarks(NamedTuple):
-    """The brokers that were not stopped in order before they came back."""
+class ReturnMark(NamedTuple):
+    """That a broker was not stopped in order before it came back."""
 
-    restarted: frozenset[int]
-    #: Those of them that may lack records.
-    unclean: frozenset[int]
+    #: Whether it may lack records.
+    is_unclean: bool
+    #: Grows with every life that leaves the mark anew.
+    version: int
+    creation_id: int
 
 
-async def load_return_marks(store: MetadataStore) -> ReturnMarks:
-    """The brokers that are marked; those that are registered are to be read before."""
+class PresentBrokers(NamedTuple):
+    """The live brokers, and all marks, as they were at one moment."""
+
+    brokers: dict[int, BrokerInfo]
+    marks: dict[int, ReturnMark]
+
+
+async def load_present_brokers(store: MetadataStore, watch: Watch | None = None) -> PresentBrokers:
+    """Who is there, with the marks that belong to it; the watch is that of `load_brokers`.
+
+    Between two reads a broker may come back. So the marks are read before and after: if they are
+    the same, they are those of the moment in which the brokers were read.
+    """
+    marks = await load_return_marks(store)
+    while True:
+        brokers = await load_brokers(store, watch)
+        before, marks = marks, await load_return_marks(store)
+        if marks == before:
+            return PresentBrokers(brokers, marks)
+
+
+async def load_return_marks(store: MetadataStore) -> dict[int, ReturnMark]:
     names = await store.children(UNCLEAN_BROKERS)
     nodes = await store.get_many([f"{UNCLEAN_BROKERS}/{name}" for name in names])
     # A mark that says something else is taken for the worse.
-    marks = {
-        int(name): node.data == RESTARTED
+    return {
+        int(name): ReturnMark(node.data != RESTARTED, node.version, node.creation_id)
         for name, node in zip(names, nodes, strict=True)
         if node is not None
     }
-    unclean = frozenset(broker_id for broker_id, kept_all in marks.items() if not kept_all)
-    return ReturnMarks(frozenset(marks), unclean)
 
 
 def _encode(broker: BrokerInfo, now_ms: int) -> bytes:

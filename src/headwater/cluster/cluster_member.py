@@ -35,7 +35,7 @@ from headwater.cluster.image_publisher import ImagePublisher, Subscriber
 from headwater.cluster.image_update import fits, updated
 from headwater.cluster.new_topic import ControllerOptions
 from headwater.cluster.node_documents import CorruptNodeError
-from headwater.cluster.node_locations import CONTROLLER
+from headwater.cluster.node_locations import CONTROLLER, broker_path
 from headwater.cluster.store.errors import (
     BadVersionError,
     NoNodeError,
@@ -49,6 +49,8 @@ _logger = logging.getLogger(__name__)
 
 #: Before trying again what the store, or a broker that took the seat at the same time, refused.
 _PAUSE_S: Final = 0.1
+#: A store that cannot be reached must not keep a broker from stopping.
+_SIGN_OFF_LIMIT_S: Final = 2.0
 
 
 class _Seat(NamedTuple):
@@ -147,18 +149,27 @@ class ClusterMember:
         self._task.add_done_callback(self._on_done)
 
     async def close(self) -> None:
-        """Give up the seat to others; the sessions are their owner's to close."""
+        """Leave the cluster; the sessions are their owner's to close."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
-        was_controller = self.is_controller
         await self._leave_seat()
-        if was_controller and self._session is not None:
-            # At once, for the session goes on until the logs are closed.
-            with contextlib.suppress(StoreError, KafkaError):
-                node = await self._session.exists(CONTROLLER)
-                if node is not None and node.ephemeral_owner == self._session.session_id:
-                    await self._session.delete(CONTROLLER, node.version)
+        session, self._session = self._session, None
+        if session is not None:
+            await self._sign_off(session)
+
+    async def _sign_off(self, session: MetadataStore) -> None:
+        """Take back what says that this broker is there, and is the controller.
+
+        The session does that too, but it goes on until the logs are closed: leaders would wait for
+        this broker meanwhile, and nobody would rule.
+        """
+        with contextlib.suppress(StoreError, KafkaError, TimeoutError):
+            async with asyncio.timeout(_SIGN_OFF_LIMIT_S):
+                for path in (CONTROLLER, broker_path(self.broker.broker_id)):
+                    node = await session.exists(path)
+                    if node is not None and node.ephemeral_owner == session.session_id:
+                        await session.delete(path, node.version)
 
     def _on_done(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()

@@ -116,11 +116,8 @@ class Controller:
     @property
     def offline_partition_count(self) -> int:
         """How many partitions have no leader."""
-        return sum(
-            partition.leader == NO_LEADER
-            for topic in self.image.topics.values()
-            for partition in topic.partitions
-        )
+        topics = self.image.topics.values()
+        return sum(each.leader == NO_LEADER for topic in topics for each in topic.partitions)
 
     async def start(self) -> None:
         """Load the image, set right what must be, announce it, and watch the brokers from then on.
@@ -128,13 +125,14 @@ class Controller:
         Topics whose deletion was interrupted are in the image at first; when the brokers have
         heard of it, the deletion goes on. CorruptNodeError if the store cannot be read.
         """
-        marked = await self._turns.run(self._load)
+        has_marked_topics = await self._turns.run(self._load)
         loop = asyncio.get_running_loop()
         self._tasks.append(loop.create_task(self._brokers.follow(self._turns)))
-        if marked:
-            self._tasks.append(loop.create_task(self._finish_deletions(marked)))
+        if has_marked_topics:
+            self._tasks.append(loop.create_task(self._finish_deletions()))
 
-    async def _load(self) -> list[str]:
+    async def _load(self) -> bool:
+        """Whether there are topics whose deletion was interrupted."""
         begun_ms = self._clock.monotonic_ms()
         with self._writes.kafka_errors():
             image = await load_image(self._store)
@@ -145,15 +143,11 @@ class Controller:
             controller_epoch=self._election.epoch,
             version=1,
         )
+        active = self._brokers.active
         topics = TopicChanges(
-            self._store,
-            self._writes,
-            self._publisher,
-            self._options,
-            self._random,
-            self._brokers.active,
+            self._store, self._writes, self._publisher, self._options, self._random, active
         )
-        topics.take_out_removed(marked)
+        await topics.take_over(marked)
         self._publisher.image = await complete_topics(self._writes, self.image)
         version = self.image.version
         await self._brokers.work_off()
@@ -167,7 +161,7 @@ class Controller:
             len(self.image.topics),
             self._clock.monotonic_ms() - begun_ms,
         )
-        return marked
+        return bool(marked)
 
     # -- topics and configurations ---------------------------------------------------------------
 
@@ -297,10 +291,10 @@ class Controller:
         self._check_open()
         return await self._turns.see_through(whole())
 
-    async def _finish_deletions(self, marked: Sequence[str]) -> None:
+    async def _finish_deletions(self) -> None:
         try:
             await self._publisher.followed(self.image.version)
-            await self._change(lambda: self._topics.doom_marked(marked))
+            await self._change(lambda: self._topics.doom_marked())
             await self._turns.run(lambda: self._topics.remove_leftovers())
         except KafkaError as error:
             _log.warning("A deletion that was interrupted is not finished yet: %s", error)

@@ -49,9 +49,12 @@ class ImageDistribution:
         self._send = send
         self._on_deposed = on_deposed
         self._feeds: dict[int, _Feed] = {}
+        self._is_closed = False
 
     def announce(self, change: ImageChange) -> None:
         self.image = change.image
+        if self._is_closed:
+            return  # The controller ends a change that it had begun; its successor will tell of it.
         for feed in self._feeds.values():
             feed.touched.add(change)
         self._follow_registrations()
@@ -71,6 +74,7 @@ class ImageDistribution:
 
     async def close(self) -> None:
         """Tell nobody anything any more."""
+        self._is_closed = True
         feeds, self._feeds = list(self._feeds.values()), {}
         for feed in feeds:
             await feed.close()

@@ -7,7 +7,8 @@ epoch, and of each member the broker epoch that fetched from it. Whatever of it 
 refuses the change, with Kafka's error codes; the leader will have heard by the time it asks again.
 
 A leader whose log has failed asks for an ISR without itself: it resigns. Then another member of
-that ISR is elected, and the leader hears NEW_LEADER_ELECTED.
+that ISR is elected, and the leader hears NEW_LEADER_ELECTED. A follower whose log has failed may
+ask for the same, so that nobody waits for it; but to be left alone is for the leader to ask.
 
 Several requests are planned as one change, one after the other, each on top of those before it.
 """
@@ -103,11 +104,14 @@ class PartitionAlterations:
             return ErrorCode.NOT_CONTROLLER
         if asked.leader_epoch < partition.leader_epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
-        if broker_id != partition.leader:
+        isr = _isr(asked)
+        is_leaving = broker_id in partition.isr and set(isr) == set(partition.isr) - {broker_id}
+        if broker_id != partition.leader and not is_leaving:
             return ErrorCode.INVALID_REQUEST
         if asked.partition_epoch < partition.partition_epoch:
             return ErrorCode.INVALID_UPDATE_VERSION
-        isr = _isr(asked)
+        if broker_id != partition.leader and len(isr) < 2:
+            return ErrorCode.OPERATION_NOT_ATTEMPTED
         if len(set(isr)) < len(isr) or not set(partition.replicas).issuperset(isr):
             return ErrorCode.INVALID_REQUEST
         if partition.leader not in isr and not set(partition.isr).issuperset(isr):

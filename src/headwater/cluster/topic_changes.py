@@ -66,6 +66,8 @@ class TopicChanges:
         self._collisions = NameCollisions(publisher.image.topics)
         #: Topics that are marked and out of the image, but whose nodes are not removed yet.
         self._leftovers: dict[str, None] = {}
+        #: Topics that an earlier controller has marked, and that are still in the image.
+        self._marked: dict[str, uuid.UUID] = {}
 
     async def create(
         self, requests: Sequence[NewTopic], *, validate_only: bool
@@ -154,32 +156,44 @@ class TopicChanges:
             except KafkaError as error:
                 answers[target] = error
         topics = {topic.name: topic for topic in doomed.values()}
-        errors = await self._writes.multi_each({name: mark_operations(name) for name in topics})
+        errors = await self._writes.multi_each(
+            {name: mark_operations(name) for name in topics if name not in self._marked}
+        )
+        for name in topics:
+            self._marked.pop(name, None)
         self._announce(self._without([name for name in topics if name not in errors]))
         answers |= {target: errors.get(topic.name) for target, topic in doomed.items()}
         names = {target: topic.name for target, topic in doomed.items()}
         return Doomed(answers, {each: name for each, name in names.items() if not answers[each]})
 
-    def take_out_removed(self, marked: Sequence[str]) -> None:
-        """Forget, before anything is announced, marked topics that are not all there any more.
+    async def take_over(self, marked: Sequence[str]) -> None:
+        """Set right, before anything is announced, what an earlier controller had marked.
 
-        Their removal has begun, so the brokers have heard of their end.
+        A topic that is not all there any more is forgotten: its removal has begun, so the brokers
+        have heard of its end. The mark of a topic that is gone goes too, before there can be
+        another one of that name. The others are for `doom_marked`.
         """
         topics = self._publisher.image.topics
-        edits = self._without(
-            [name for name in marked if name in topics and unwritten_partitions(topics[name])]
-        )
+        strays = {
+            name: [Delete(topic_deletion_path(name))] for name in marked if name not in topics
+        }
+        for error in (await self._writes.multi_each(strays)).values():
+            raise error
+        found = [topics[name] for name in marked if name in topics]
+        edits = self._without([topic.name for topic in found if unwritten_partitions(topic)])
+        self._marked = {
+            topic.name: topic.topic_id for topic in found if topic.name not in edits.topics
+        }
         if not edits.is_empty:
             self._publisher.image = edits.apply(self._publisher.image).image
 
-    async def doom_marked(self, marked: Sequence[str]) -> None:
-        """The same for topics that were found marked; marks of topics that are gone are removed."""
-        topics = self._publisher.image.topics
-        strays = [name for name in marked if name not in topics and name not in self._leftovers]
-        await self._writes.multi_each(
-            {name: [Delete(topic_deletion_path(name))] for name in strays}
-        )
-        self._announce(self._without([name for name in marked if name in topics]))
+    async def doom_marked(self) -> None:
+        """The first half of the deletion of the topics that were found marked."""
+        marked, self._marked = self._marked, {}
+        image = self._publisher.image
+        # Somebody may have deleted one meanwhile, and made another of that name.
+        present = [image.topic_by_id(topic_id) for topic_id in marked.values()]
+        self._announce(self._without([topic.name for topic in present if topic is not None]))
 
     def _without(self, names: Sequence[str]) -> ImageEdits:
         """Topics that go: out of the image, and among those whose nodes are to be removed."""

@@ -291,7 +291,7 @@ class CoordinatorRuntime(Generic[S]):
             now_ms = self._parts.clock.wall_ms()
             for number, record in enumerate(records):
                 led.shard.replay(record, offset + number, outcome.producer, now_ms)
-        if records or outcome.follows_writes:
+        if records or (outcome.follows_writes and not led.log.is_all_safe()):
             led.log.when_safe(outcome.on_safe, outcome.on_failed)
         else:
             outcome.on_safe()

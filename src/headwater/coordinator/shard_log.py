@@ -121,6 +121,22 @@ class ShardLog:
             bytearray(batch), acks=ACKS_ALL, now_ms=now_ms, origin=AppendOrigin.COORDINATOR
         ).base_offset
 
+    def is_all_safe(self) -> bool:
+        """Whether nobody can lose anything of what was written so far.
+
+        It does not matter to that whether there are in-sync replicas enough for another write: what
+        a group has committed may be read when nothing more can be.
+        """
+        partition = self.partition
+        end_offset = partition.log_end_offset
+        return (
+            partition.is_leader
+            and partition.leader_epoch == self._leader_epoch
+            and partition.log.failure is None
+            and partition.high_watermark >= end_offset
+            and (not partition.needs_fsync(ACKS_ALL) or partition.log.flushed_offset >= end_offset)
+        )
+
     def when_safe(
         self, on_safe: Callable[[], None], on_failed: Callable[[KafkaError], None]
     ) -> None:

@@ -209,7 +209,9 @@ class ReplicaFetcher:
         self.plan.failed()
         await self._disconnect()
         self._failure_count += 1
-        if self._failure_count == 2:  # One failure is what a restart of the leader looks like.
+        # One failure is what a restart of the leader looks like; and it is enough if one of the two
+        # fetchers of a leader speaks.
+        if self._failure_count == 2 and self._newcomers is not None:
             _logger.warning("Broker %d cannot be followed: %s", self.leader, reason.rstrip("."))
         await self._sleep(pause_ms(self._failure_count, self._options().backoff_ms))
 

@@ -62,9 +62,12 @@ class TopicClient:
                 break
             if result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
                 # An attempt that was not answered has worked after all, perhaps one of long ago.
-                self._history.topics[name] = (await self.topics())[name]
-                break
-            if result.error_code not in _TRY_AGAIN:
+                # The broker itself may not have followed the controller yet.
+                topic_id = (await self.topics()).get(name)
+                if topic_id is not None:
+                    self._history.topics[name] = topic_id
+                    break
+            elif result.error_code not in _TRY_AGAIN:
                 error = ErrorCode.from_wire(result.error_code)
                 raise PropertyViolated(
                     f"a topic can be created: {name} got {error.name}, {result.error_message}"

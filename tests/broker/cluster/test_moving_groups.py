@@ -133,6 +133,21 @@ def test_offsets_are_there_when_the_coordinator_has_moved_and_when_it_is_back(
     run_cluster_scenario(tmp_path, scenario)
 
 
+def test_offsets_can_be_read_when_too_few_replicas_are_in_sync_to_write(tmp_path: Path) -> None:
+    async def scenario(cluster: BrokerCluster) -> None:
+        await cluster.create_topic("orders", [[1, 2, 3]])
+        await make_topic(cluster, KIND)
+        group = key_at(cluster, KIND, 1)
+        assert await commit(cluster, 1, group, 10) == 0
+        await cluster.stop(2, 3)
+        number = partition_of(cluster, KIND, group)
+        await cluster.until(lambda: cluster.partition(KIND.topic, number).isr == (1,))
+        assert await commit(cluster, 1, group, 11) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert await committed(cluster, 1, group) == (0, 10)
+
+    run_cluster_scenario(tmp_path, scenario)
+
+
 def test_each_broker_lists_the_groups_that_it_coordinates(tmp_path: Path) -> None:
     async def scenario(cluster: BrokerCluster) -> None:
         await cluster.create_topic("orders", [[1, 2, 3]])

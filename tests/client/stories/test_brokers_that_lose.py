@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Iterator
 
 import pytest
 
 from headwater import KafkaError, Producer
 from headwater.base.errors import ErrorCode
-from tests.support.client_users import read_all, values_of
+from tests.support.client_users import read_all, values_of, wait_for
 from tests.support.kafka_cluster import BROKER_IDS, KafkaCluster
 
 pytestmark = [pytest.mark.full, pytest.mark.kafka]
@@ -27,6 +28,8 @@ _QUICK: dict[str, object] = {
     "linger.ms": 0,
 }
 _SLOW_S = 60.0
+#: Longer than a follower's fetch waits at the leader (`replica.fetch.wait.max.ms`).
+_PARKED_FETCHES_S = 0.7
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +55,9 @@ def _stopped(cluster: KafkaCluster, broker_ids: list[int]) -> Iterator[None]:
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     try:
+        # A fetch that a follower left at the leader would still bring it the next message, so all
+        # of them are answered first, with nothing.
+        time.sleep(_PARKED_FETCHES_S)
         yield
     finally:
         for pid in pids:
@@ -69,7 +75,8 @@ def test_acks_1_loses_what_only_a_leader_had(cluster: KafkaCluster) -> None:
         _QUICK, bootstrap_servers=cluster.bootstrap, acks="1", enable_idempotence=False
     ) as producer:
         producer.send(topic, b"replicated").result(_SLOW_S)
-        cluster.wait_in_sync(topic, 0, 3)
+        # The followers have it when it can be read.
+        wait_for(lambda: len(read_all(cluster.bootstrap, topic)) == 1, "it is replicated")
         with _stopped(cluster, _others(leader)):
             assert producer.send(topic, b"acknowledged").result(_SLOW_S).offset == 1
             cluster.brokers[leader].kill()

@@ -13,7 +13,7 @@ from headwater.zookeeper.server import ZooKeeperServer
 from tests.support.async_tests import run_async
 from tests.support.zookeeper import zookeeper_ensemble
 
-LIMIT_S = 40.0
+LIMIT_S = 120.0
 
 
 async def _create(store: ZooKeeperStore, path: str) -> None:
@@ -40,8 +40,8 @@ def _connected_server(servers: list[ZooKeeperServer], store: ZooKeeperStore) -> 
 async def test_a_session_survives_its_server_and_any_single_one(tmp_path: Path) -> None:
     ensemble = zookeeper_ensemble(tmp_path)
     with ensemble:
-        connector = ZooKeeperConnector(f"{ensemble.address}/cluster", session_timeout_ms=6_000)
-        watching = ZooKeeperConnector(f"{ensemble.address}/cluster", session_timeout_ms=6_000)
+        connector = ZooKeeperConnector(f"{ensemble.address}/cluster", session_timeout_ms=8_000)
+        watching = ZooKeeperConnector(f"{ensemble.address}/cluster", session_timeout_ms=8_000)
         async with asyncio.timeout(LIMIT_S):
             store, other = await connector.connect(), await watching.connect()
             session_id = store.session_id

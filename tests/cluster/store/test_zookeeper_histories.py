@@ -25,7 +25,7 @@ NAMES = "abc"
 WRITERS = len(NAMES)
 LAST = b"end"
 APPENDS = 40
-LIMIT_S = 60.0
+LIMIT_S = 120.0
 
 
 class History:

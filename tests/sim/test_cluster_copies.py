@@ -1,0 +1,27 @@
+import pytest
+
+from headwater.sim.transaction_history import Ending
+from tests.support.cluster_copy_campaign import ClusterCopyCampaign
+from tests.support.tiers import rounds
+
+#: The seeds are run in so many parts, which may run at the same time.
+PARTS = 2
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_everything_is_copied_once_while_coordinators_move(part: int) -> None:
+    crash_count = committed_count = 0
+    for seed in range(part, rounds(small=10, full=400), PARTS):
+        campaign = ClusterCopyCampaign(seed)
+        campaign.run(event_count=12)
+        crash_count += campaign.cluster.crash_count
+        committed_count += campaign.transactions.count(Ending.COMMITTED)
+    # The campaign would prove little without these.
+    assert crash_count > 3
+    assert committed_count > 20
+
+
+def test_two_runs_of_a_seed_are_the_same() -> None:
+    for seed in range(rounds(small=1, full=10)):
+        hashes = {ClusterCopyCampaign(seed).run() for _ in range(2)}
+        assert len(hashes) == 1, f"seed {seed}"
