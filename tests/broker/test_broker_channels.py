@@ -1,6 +1,7 @@
 """The way from a broker to all brokers."""
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
@@ -216,19 +217,18 @@ async def test_nobody_waits_for_a_broker_that_the_cluster_has_given_up() -> None
 
 @run_async
 async def test_nor_for_a_connection_to_it_that_is_being_made() -> None:
-    silent = await asyncio.start_server(lambda *_: asyncio.sleep(60), "127.0.0.1", 0)
-    port = silent.sockets[0].getsockname()[1]
-    broker = _Broker()
-    broker.see(EndpointInfo("TEST", "127.0.0.1", port))
-    channels = broker.channels()
-    waiting = asyncio.ensure_future(channels.send(_OTHER, _asking("now"), 30))
-    for _ in range(20):
-        await asyncio.sleep(0.001)
-    channels.follow(ImageEdits(brokers={_OTHER: None}).apply(broker.image))
-    with pytest.raises(PeerUnavailableError):
-        await waiting
-    await channels.close()
-    silent.close()
+    # The kernel takes the connection, and nobody ever answers.
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        broker = _Broker()
+        broker.see(EndpointInfo("TEST", *silent.getsockname()))
+        channels = broker.channels()
+        waiting = asyncio.ensure_future(channels.send(_OTHER, _asking("now"), 30))
+        for _ in range(20):
+            await asyncio.sleep(0.001)
+        channels.follow(ImageEdits(brokers={_OTHER: None}).apply(broker.image))
+        with pytest.raises(PeerUnavailableError):
+            await waiting
+        await channels.close()
 
 
 @run_async

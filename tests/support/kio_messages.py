@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 
-from headwater.wire.api_keys import ApiKey, request_class, response_class
+from headwater.wire.api_keys import PRIVATE_APIS, ApiKey, request_class, response_class
 from headwater.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from headwater.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from headwater.wire.schema import Message, Struct, VersionRange
@@ -55,6 +55,8 @@ class MessageKind(NamedTuple):
 def message_kinds() -> Iterator[MessageKind]:
     """All that are generated."""
     for key in ApiKey:
+        if key in PRIVATE_APIS:
+            continue
         yield MessageKind(request_class(key), key.name.lower(), "request")
         yield MessageKind(response_class(key), key.name.lower(), "response")
     yield MessageKind(ConsumerProtocolAssignment, "consumer_protocol_assignment", "data")

@@ -79,11 +79,13 @@ _ANSWER_GRACE_S = 5.0
 #: ZooKeeper looks for dead sessions once a tick.
 _SESSION_END_GRACE_S = 3.0
 
-#: What can be wrong with the place where a broker keeps its data.
-_DATA_FAULTS = (
+#: What can be wrong with the place where a broker keeps its data, or with its cluster.
+_START_FAULTS = (
     CorruptFileError,
     CorruptNodeError,
     InconsistentBrokerMetadataError,
+    # What the cluster says: another broker has this one's id, the store belongs to others.
+    KafkaError,
     LogDirectoryInUseError,
     NoLogDirectoryError,
     StoreError,
@@ -163,11 +165,10 @@ class BrokerServer:
         try:
             await self.listeners.start(self._run_for_requests)
             await self._start(on_progress)
-        except _DATA_FAULTS as error:
+        except BaseException as error:
             await self._abandon()
-            raise StartError(str(error)) from error
-        except BaseException:
-            await self._abandon()
+            if isinstance(error, _START_FAULTS) and not isinstance(error, SettingError):
+                raise StartError(str(error)) from error
             raise
 
     async def _start(self, on_progress: OnProgress | None) -> None:

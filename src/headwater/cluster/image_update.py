@@ -56,10 +56,12 @@ class TouchedParts:
     def delta(self, image: ClusterImage, from_version: int) -> UpdateImageRequest:
         """The message that leads from `from_version`, which the broker has, to `image`."""
         request = _header(image, from_version)
+        # Sorted, all of it, so that the same changes make the same message.
+        brokers = sorted(self.brokers)
         request.brokers = [
-            _told_broker(image.brokers[each]) for each in self.brokers if each in image.brokers
+            _told_broker(image.brokers[each]) for each in brokers if each in image.brokers
         ]
-        request.removed_brokers = [each for each in self.brokers if each not in image.brokers]
+        request.removed_brokers = [each for each in brokers if each not in image.brokers]
         request.deleted_topics = sorted(self.deleted_topics)
         request.topics = [
             _told_topic(image.topics[name], range(len(image.topics[name].partitions)))
@@ -176,7 +178,7 @@ def _edit_brokers(edits: ImageEdits, image: ClusterImage, request: UpdateImageRe
         for broker_id, broker in heard.items()
         if image.brokers.get(broker_id) != broker
     )
-    edits.brokers.update((broker_id, None) for broker_id in gone if broker_id in image.brokers)
+    edits.brokers.update((each, None) for each in sorted(gone) if each in image.brokers)
 
 
 def _heard_broker(broker: UpdatedBroker) -> BrokerInfo:
@@ -190,7 +192,7 @@ def _edit_topics(edits: ImageEdits, image: ClusterImage, request: UpdateImageReq
     gone = {image.topic_names[each] for each in request.deleted_topics if each in image.topic_names}
     if request.is_snapshot:
         gone |= image.topics.keys() - {topic.name for topic in request.topics}
-    edits.topics.update((name, None) for name in gone)
+    edits.topics.update((name, None) for name in sorted(gone))
     for topic in request.topics:
         heard = {each.partition: _heard_partition(each) for each in topic.partitions}
         known = image.topics.get(topic.name)
@@ -223,7 +225,7 @@ def _edit_configs(edits: ImageEdits, image: ClusterImage, request: UpdateImageRe
         resource = ConfigResource(ResourceKind(told.kind), told.name)
         heard[resource] = None if told.entries is None else _heard_config(told, told.entries)
     if request.is_snapshot:
-        heard.update((each, None) for each in image.configs.keys() - heard.keys())
+        heard.update((each, None) for each in sorted(image.configs.keys() - heard.keys()))
     edits.configs.update(
         (resource, config)
         for resource, config in heard.items()

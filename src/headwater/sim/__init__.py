@@ -9,9 +9,12 @@ Nothing outside tests and tools imports this package; it may import everything.
 - `virtual_loop`: an event loop on virtual time, for any number of `process`es that can be killed;
   `clock` is the clock of one machine, `trace` tells whether two runs were the same.
 - `network`: connections in memory that delay, cut up and lose; `transport` is one end of one.
-- `broker_world`: one broker in all of this. `broker_link` is a client's way to it; `topic_client`,
-  `producing_client` and `reading_client` work with it and write into `history`, which checks what
-  the broker promised.
+- `broker_host`: a machine with the lives of one broker. `broker_world` has one of them, and
+  `cluster_world` three, with `store_service` as the metadata store that outlives them; brokers
+  reach it by `store_session` over `store_connection`. `world` is what both have in common.
+- `broker_link` and `cluster_link` are a client's way to brokers; `topic_client`, `producing_client`
+  and `reading_client` work with them and write into `history`. `cluster_observer` sees all brokers
+  at once. `checkers` are what was promised, one file each.
 - `group_member` and `transactional_copier` are clients of the two coordinators, request by request:
   `coordinator_lookup`, `range_assignment`, `group_offsets` and `transaction_requests` are their
   parts, `committed_reader` reads as they do. They write into `group_history` and

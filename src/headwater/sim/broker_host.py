@@ -16,7 +16,6 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from headwater.base.checks import check
-from headwater.base.errors import KafkaError
 from headwater.base.randomness import SeededRandom
 from headwater.broker.environment import BrokerEnvironment, OpenStore
 from headwater.broker.server import BrokerServer, StartError
@@ -105,7 +104,7 @@ class BrokerHost:
         self._note(f"{name} starts")
         try:
             is_ready = await self._as_broker(server.start())
-        except (StartError, KafkaError) as error:
+        except StartError as error:
             self._note(f"{name} cannot start: {error}")
             process.kill()
             self._let_go_of_disk()

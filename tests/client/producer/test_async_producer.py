@@ -98,7 +98,7 @@ async def test_it_is_refused_before_it_is_started() -> None:
 
 @run_async
 async def test_time_and_connections_come_from_outside_and_no_thread_is_started() -> None:
-    thread_count = threading.active_count()
+    before = threading.enumerate()
     connected: list[Address] = []
 
     async def connect(address: Address, client_id: str, timeout_s: float) -> PeerChannel:
@@ -123,7 +123,9 @@ async def test_time_and_connections_come_from_outside_and_no_thread_is_started()
             assert (await producer.send_and_wait("orders", b"value")).timestamp == 777
         assert connected
         assert len(requests) == 1
-    assert threading.active_count() == thread_count
+    # Brokers that other tests share live in this process too, and their pools may grow.
+    started = {thread.name for thread in threading.enumerate() if thread not in before}
+    assert {name for name in started if not name.startswith(("io_", "background_"))} == set()
 
 
 @run_async
