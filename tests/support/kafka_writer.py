@@ -245,7 +245,9 @@ class KafkaWriter:
                 if event.error() is None:
                     served[event.topic()].append(_served(event))
                 elif event.error().code() == confluent.KafkaError._PARTITION_EOF:
-                    unfinished.discard(event.topic())
+                    # A node that has just started may show nothing of a partition at first.
+                    if event.offset() >= ends[event.topic()][1]:
+                        unfinished.discard(event.topic())
                 else:
                     raise confluent.KafkaException(event.error())
         consumer.close()

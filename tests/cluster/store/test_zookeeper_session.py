@@ -86,7 +86,7 @@ class Played(NamedTuple):
 async def begin() -> Played:
     handler = LoopHandler(asyncio.get_running_loop(), 1, TIMEOUT_S)
     kazoo = PlayedKazoo(handler)
-    requests = ZooKeeperRequests(kazoo, handler, "/root", None)
+    requests = ZooKeeperRequests(kazoo, handler, "/base", None)
     session = ZooKeeperSession(kazoo, handler, requests, TIMEOUT_S)
     await session.begin()
     return Played(kazoo, handler, session, ZooKeeperStore(session, requests))
@@ -105,7 +105,7 @@ async def test_no_more_is_with_kazoo_than_fits_into_its_pipe() -> None:
     assert len(played.kazoo.sent) == IN_FLIGHT_MAX
     for _ in reads:
         sent = played.take()
-        assert (sent.kind, sent.path) == ("get", "/root/a")
+        assert (sent.kind, sent.path) == ("get", "/base/a")
         sent.result.set((b"1", stat(3)))
         await settle()
     assert {(await read).data for read in reads} == {b"1"}
@@ -123,7 +123,7 @@ async def test_repeated_reads_keep_their_place_before_later_requests() -> None:
     assert played.kazoo.sent == []
     played.kazoo.become(KazooState.CONNECTED)
     await settle()
-    assert [sent.path for sent in played.kazoo.sent] == ["/root/a", "/root/b", "/root/c"]
+    assert [sent.path for sent in played.kazoo.sent] == ["/base/a", "/base/b", "/base/c"]
     for number in range(3):
         played.take().result.set((b"%d" % number, stat(3)))
     assert [(await read).data for read in (*first, later)] == [b"0", b"1", b"2"]
@@ -150,7 +150,7 @@ async def test_an_answer_from_before_the_watches_were_restored_is_held_back() ->
     in_kazoo.result.set((b"new", stat(9)))
     await settle()
     restoring = played.take()
-    assert (restoring.kind, restoring.path) == ("exists", "/root/a")
+    assert (restoring.kind, restoring.path) == ("exists", "/base/a")
     assert order == []
     restoring.result.set(stat(9))
     await straggler
@@ -239,6 +239,6 @@ async def test_who_gave_up_waiting_has_nothing_sent() -> None:
     await settle()
     played.kazoo.become(KazooState.CONNECTED)
     await settle()
-    assert [sent.path for sent in played.kazoo.sent] == ["/root/b"]
+    assert [sent.path for sent in played.kazoo.sent] == ["/base/b"]
     played.take().result.set(stat(3, version=1))
     assert await patient == 1
