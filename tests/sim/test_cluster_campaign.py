@@ -16,7 +16,7 @@ PARTS = 4
 def test_a_cluster_keeps_its_promises_whatever_happens(part: int) -> None:
     crash_count = acknowledged_count = leader_count = expired_count = 0
     event_counts: dict[str, int] = {}
-    for seed in range(part, rounds(small=120, full=4000), PARTS):
+    for seed in range(part, rounds(small=200, full=4000), PARTS):
         campaign = ClusterCampaign(seed)
         campaign.run(event_count=5)
         crash_count += campaign.crash_count
