@@ -75,6 +75,12 @@ class Deposed:
         self.count += 1
 
 
+async def publish(distribution: ImageDistribution, change: ImageChange) -> None:
+    """Announce a change, and wait until it was followed."""
+    distribution.announce(change)
+    await distribution.followed(change.image.version)
+
+
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(TIMEOUT_S):
         while not condition():
@@ -85,8 +91,8 @@ async def until(condition: Callable[[], bool]) -> None:
 async def test_a_published_change_is_everywhere() -> None:
     brokers = PlayedBrokers()
     distribution = ImageDistribution(OWN_ID, brokers.send, Deposed())
-    await distribution.publish(first_change(0, 1, 2))
-    await distribution.publish(new_topic(distribution.image, "orders"))
+    await publish(distribution, first_change(0, 1, 2))
+    await publish(distribution, new_topic(distribution.image, "orders"))
     for broker_id in (0, 1, 2):
         assert "orders" in brokers.images[broker_id].topics
         assert brokers.kinds(broker_id) == ["snapshot", "delta"]
@@ -97,7 +103,7 @@ async def test_a_published_change_is_everywhere() -> None:
 async def test_changes_that_come_meanwhile_are_one_message() -> None:
     brokers = PlayedBrokers()
     distribution = ImageDistribution(OWN_ID, brokers.send, Deposed())
-    await distribution.publish(first_change(0, 1))
+    await publish(distribution, first_change(0, 1))
     brokers.hanging = {1}
     for name in ("a", "b", "c", "d"):
         distribution.announce(new_topic(distribution.image, name))
@@ -113,11 +119,11 @@ async def test_changes_that_come_meanwhile_are_one_message() -> None:
 async def test_a_lost_answer_is_made_good_by_a_snapshot() -> None:
     brokers = PlayedBrokers()
     distribution = ImageDistribution(OWN_ID, brokers.send, Deposed())
-    await distribution.publish(first_change(0, 1))
+    await publish(distribution, first_change(0, 1))
     brokers.answers_lost = {1: 1}
-    await distribution.publish(new_topic(distribution.image, "orders"))
+    await publish(distribution, new_topic(distribution.image, "orders"))
     await until(lambda: brokers.kinds(1) == ["snapshot", "delta", "snapshot"])
-    await distribution.publish(new_topic(distribution.image, "payments"))
+    await publish(distribution, new_topic(distribution.image, "payments"))
     assert set(brokers.images[1].topics) == {"orders", "payments"}
     assert brokers.kinds(1)[-1] == "delta"
     await distribution.close()
@@ -132,8 +138,8 @@ async def test_nobody_waits_for_a_broker_that_cannot_be_reached(
     brokers = PlayedBrokers()
     brokers.unreachable = {2}
     distribution = ImageDistribution(OWN_ID, brokers.send, Deposed())
-    await distribution.publish(first_change(0, 1, 2))
-    await distribution.publish(new_topic(distribution.image, "orders"))
+    await publish(distribution, first_change(0, 1, 2))
+    await publish(distribution, new_topic(distribution.image, "orders"))
     assert "orders" in brokers.images[1].topics and 2 not in brokers.images
     assert caplog.records == []
     await until(lambda: len(brokers.kinds(2)) > 10)
@@ -153,9 +159,9 @@ async def test_a_broker_that_hangs_is_waited_for_once(
     brokers = PlayedBrokers()
     brokers.hanging = {2}
     distribution = ImageDistribution(OWN_ID, brokers.send, Deposed())
-    await distribution.publish(first_change(0, 1, 2))
+    await publish(distribution, first_change(0, 1, 2))
     monkeypatch.setattr(image_distribution, "FOLLOW_LIMIT_S", 1_000.0)
-    await distribution.publish(new_topic(distribution.image, "orders"))
+    await publish(distribution, new_topic(distribution.image, "orders"))
     assert "orders" in brokers.images[1].topics
     brokers.hanging = set()
     await until(lambda: "orders" in brokers.images.get(2, ClusterImage()).topics)
@@ -166,14 +172,14 @@ async def test_a_broker_that_hangs_is_waited_for_once(
 async def test_another_life_of_a_broker_begins_with_a_snapshot() -> None:
     brokers = PlayedBrokers()
     distribution = ImageDistribution(OWN_ID, brokers.send, Deposed())
-    await distribution.publish(first_change(0, 1))
+    await publish(distribution, first_change(0, 1))
     del brokers.images[1]
     back = BrokerInfo(1, (), broker_epoch=9)
-    await distribution.publish(ImageEdits(brokers={1: back}).apply(distribution.image))
+    await publish(distribution, ImageEdits(brokers={1: back}).apply(distribution.image))
     assert brokers.kinds(1) == ["snapshot", "snapshot"]
     assert brokers.images[1].brokers[1] == back
     gone = ImageEdits(brokers={1: None}).apply(distribution.image)
-    await distribution.publish(gone)
+    await publish(distribution, gone)
     assert 1 not in brokers.images[0].brokers
     await distribution.close()
 
@@ -185,7 +191,7 @@ async def test_a_broker_that_knows_a_later_controller_ends_this_one(
     brokers = PlayedBrokers()
     deposed = Deposed()
     distribution = ImageDistribution(OWN_ID, brokers.send, deposed)
-    await distribution.publish(first_change(0, 1))
+    await publish(distribution, first_change(0, 1))
     brokers.later_controllers = {1}
     distribution.announce(new_topic(distribution.image, "orders"))
     await until(lambda: deposed.count > 0)

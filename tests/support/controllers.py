@@ -33,10 +33,6 @@ class RecordingPublisher:
         self.brokers_follow = asyncio.Event()
         self.brokers_follow.set()
 
-    async def publish(self, change: ImageChange) -> None:
-        self.announce(change)
-        await self.followed(change.image.version)
-
     def announce(self, change: ImageChange) -> None:
         self.image = change.image
         self.changes.append(change)

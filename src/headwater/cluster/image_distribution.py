@@ -61,10 +61,6 @@ class ImageDistribution:
         for feed in self._feeds.values():
             feed.wake()
 
-    async def publish(self, change: ImageChange) -> None:
-        self.announce(change)
-        await self.followed(change.image.version)
-
     async def followed(self, version: int) -> None:
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + FOLLOW_LIMIT_S

@@ -1,4 +1,4 @@
-"""What a controller needs of whoever tells the brokers: the image, and two ways to replace it."""
+"""What a controller needs of whoever tells the brokers: an image, and how it gets to them."""
 
 from __future__ import annotations
 
@@ -20,6 +20,3 @@ class Publisher(Protocol):
 
         A broker that hangs must not hold up the others.
         """
-
-    async def publish(self, change: ImageChange) -> None:
-        """Announce the change, and return when it was followed."""
