@@ -19,6 +19,9 @@ from bench.client.load import (
     TooFewRecords,
 )
 
+#: Half a million records may be queued: a busy cluster needs its time for them.
+_FLUSH_S = 180.0
+
 
 def produce(load: Load) -> dict[str, float]:
     """A call for each record."""
@@ -133,7 +136,7 @@ def _producer(load: Load) -> tuple[Any, list[object]]:
 
 
 def _finish(producer: Any, errors: list[object], watch: Stopwatch, count: int) -> dict[str, float]:
-    left = producer.flush(WAIT_S)
+    left = producer.flush(_FLUSH_S)
     result = watch.result(count)
     if left or errors:
         raise RuntimeError(f"{left} records were not delivered, errors: {errors[:3]}")
