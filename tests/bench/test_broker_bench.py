@@ -307,6 +307,7 @@ def test_measurements_are_chosen_by_name() -> None:
 # -- the whole -------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_every_row_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--tiny", "--sides", "headwater", "headwater", "--client", "librdkafka"]
     directory = tmp_path / "bench"

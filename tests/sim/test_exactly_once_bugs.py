@@ -15,8 +15,9 @@ from tests.support.exactly_once_campaign import ExactlyOnceCampaign
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
-#: A bug that this many seeds do not find would stay hidden.
-SEEDS_MAX = 40
+#: A bug that so many seeds do not find would stay hidden. Two of the bugs show in few of them: the
+#: first is known to show both.
+SEEDS = (33, *range(40))
 
 
 def believe_writes(monkeypatch: pytest.MonkeyPatch, topic: str) -> None:
@@ -91,6 +92,6 @@ def test_a_planted_bug_is_found(plant: Plant, broken: str, monkeypatch: pytest.M
     plant(monkeypatch)
     monkeypatch.setattr("tests.support.broker_campaign.HEALED_TIME_MAX_S", 150.0)
     with pytest.raises(AssertionError, match=broken) as found:
-        for seed in range(SEEDS_MAX):
+        for seed in SEEDS:
             ExactlyOnceCampaign(seed).run()
     assert str(found.value).startswith("seed ")

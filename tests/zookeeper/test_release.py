@@ -1,5 +1,6 @@
 """Where the program comes from, with a stand-in for pyspark; none of it is fetched."""
 
+import importlib.util
 import os
 import sys
 from collections.abc import Callable
@@ -68,7 +69,10 @@ def test_a_pyspark_without_what_is_needed_is_passed_over(
     assert find_zookeeper() is None
 
 
-def test_without_pyspark_it_is_what_maven_has_fetched(install_pyspark: InstallPyspark) -> None:
+def test_without_pyspark_it_is_what_maven_has_fetched(
+    install_pyspark: InstallPyspark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert find_zookeeper() is None
 
 
