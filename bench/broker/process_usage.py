@@ -17,6 +17,11 @@ def cpu_seconds(pid: int) -> float:
     return sum(_cpu_seconds_of(member) for member in _family(pid))
 
 
+def own_cpu_seconds(pid: int) -> float:
+    """The same of the process alone."""
+    return sum(_cpu_ticks_of(pid)[:2]) / TICKS_PER_S
+
+
 def resident_bytes(pid: int) -> int:
     """Memory in use now, of the process and its children; what they share counts each time."""
     return sum(
@@ -26,10 +31,14 @@ def resident_bytes(pid: int) -> int:
 
 
 def _cpu_seconds_of(pid: int) -> float:
+    return sum(_cpu_ticks_of(pid)) / TICKS_PER_S
+
+
+def _cpu_ticks_of(pid: int) -> list[int]:
+    """utime, stime, and the same of children that were waited for."""
     # Behind the name, which may hold spaces and ends with a bracket.
     fields = _read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
-    # utime, stime, and the same of children that were waited for.
-    return sum(map(int, fields[11:15])) / TICKS_PER_S
+    return list(map(int, fields[11:15]))
 
 
 def _family(pid: int) -> list[int]:

@@ -6,11 +6,10 @@ import itertools
 import sys
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager
 
 from bench.broker.client_run import ClientRun, observe
-from bench.broker.request_load import RequestLoad, frames_for_all, records_per_batch
+from bench.broker.filled_topic import FilledTopic, filled_topic
 from bench.broker.run import settle_disk
 from bench.broker.servers import Server
 from bench.client.cases import PRODUCE, Case, Sizes
@@ -19,12 +18,8 @@ from bench.client.job import run_client
 from bench.client.load import Load
 from bench.client.results import CaseResults, ClientFigures, ClientResults
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 PARTITION_COUNT = 6
 _KEY_SIZE_BYTES = 10
-_FILL_TIMEOUT_S = 600.0
 
 _topic_numbers = itertools.count(1)
 
@@ -120,26 +115,15 @@ class Measurement:
             broker_cpu_s=observed.cpu_s,
         )
 
-    def _filled_topic(self, case: Case) -> AbstractContextManager[tuple[str, int]]:
-        @contextmanager
-        def filled() -> Iterator[tuple[str, int]]:
-            size_bytes = case.record_size_bytes
-            with self._server.topic(f"consume-{next(_topic_numbers)}", PARTITION_COUNT) as topic:
-                frames = frames_for_all(
-                    topic,
-                    PARTITION_COUNT,
-                    size_bytes,
-                    key_size_bytes=_KEY_SIZE_BYTES if case.is_keyed else None,
-                )
-                frame_bytes = size_bytes * records_per_batch(size_bytes)
-                count = max(1, self._sizes.consumed_bytes // frame_bytes)
-                with RequestLoad(
-                    self._server.port, frames, connection_count=1, in_flight=5
-                ) as load:
-                    load.run(_FILL_TIMEOUT_S, count)
-                yield topic, self._stored_count(topic)
-
-        return filled()
+    def _filled_topic(self, case: Case) -> AbstractContextManager[FilledTopic]:
+        return filled_topic(
+            self._server,
+            f"consume-{next(_topic_numbers)}",
+            PARTITION_COUNT,
+            case.record_size_bytes,
+            self._sizes.consumed_bytes,
+            key_size_bytes=_KEY_SIZE_BYTES if case.is_keyed else None,
+        )
 
     def _stored_count(self, topic: str) -> int:
         with self._server.connect() as client:

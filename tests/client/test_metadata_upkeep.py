@@ -67,15 +67,36 @@ def test_it_asks_at_first_and_when_the_answer_has_grown_old() -> None:
     assert names_of(only_ask(upkeep, 11.0 + MAX_AGE_S)) == ["orders"]
 
 
-def test_who_finds_it_wrong_or_wants_more_is_heard_after_a_pause() -> None:
+def test_who_finds_it_wrong_is_heard_after_a_pause() -> None:
     upkeep = new_upkeep()
     only_ask(upkeep, 0.0).on_answer(answer(), 0.0)
     upkeep.is_stale()
     assert list(upkeep.asks(0.05)) == []
     assert upkeep.wake_at_s(0.05) == 0.1
-    only_ask(upkeep, 0.1).on_answer(answer(), 0.1)
+    assert names_of(only_ask(upkeep, 0.1)) == []
+
+
+def test_who_wants_another_topic_is_heard_at_once() -> None:
+    upkeep = new_upkeep()
+    only_ask(upkeep, 0.0).on_answer(answer(), 0.0)
     upkeep.add_topics(["payments"])
-    assert names_of(only_ask(upkeep, 0.2)) == ["payments"]
+    assert upkeep.wake_at_s(0.01) == 0.0
+    under_way = only_ask(upkeep, 0.01)
+    assert names_of(under_way) == ["payments"]
+    upkeep.add_topics(["orders"])
+    under_way.on_answer(answer("payments"), 0.02)
+    only_ask(upkeep, 0.02).on_answer(answer("payments", unknown="orders"), 0.03)
+    # To ask for the same once more has to wait.
+    upkeep.add_topics(["orders"])
+    assert list(upkeep.asks(0.04)) == []
+
+
+def test_after_a_failure_everybody_waits() -> None:
+    upkeep = new_upkeep()
+    only_ask(upkeep, 0.0).on_failure(BrokerUnreachableError("gone"), 0.0)
+    upkeep.add_topics(["payments"])
+    assert list(upkeep.asks(0.05)) == []
+    assert names_of(only_ask(upkeep, 0.1)) == ["payments"]
 
 
 def test_a_topic_that_stays_unknown_is_asked_for_less_and_less_often() -> None:

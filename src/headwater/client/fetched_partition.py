@@ -90,11 +90,32 @@ class FetchedPartition:
     def has_batches(self) -> bool:
         return bool(self._ends)
 
+    @property
+    def buffer(self) -> Buffer:
+        """All that was sent: the batches one after the other."""
+        return self._buffer
+
+    @property
+    def batch_ends(self) -> Sequence[int]:
+        """Where each whole batch ends, and the next one begins; the first begins at 0."""
+        return self._ends
+
+    @property
+    def has_aborted(self) -> bool:
+        """Whether some of the data is not to be seen."""
+        return bool(self._aborted) and self.isolation_level is IsolationLevel.READ_COMMITTED
+
     def raw_batches(self) -> Iterator[tuple[memoryview, BatchHeader | None]]:
         """Every batch with data to be seen, not decoded, and its header unless it is of old format.
 
         The first one may begin before the offset that was asked for.
         """
+        buffer = memoryview(self._buffer)
+        for position, end, header in self.visible_batches():
+            yield buffer[position:end], header
+
+    def visible_batches(self) -> Iterator[tuple[int, int, BatchHeader | None]]:
+        """The same as places in the buffer."""
         only_committed = self.isolation_level is IsolationLevel.READ_COMMITTED
         aborted_left = list(self._aborted)
         heapq.heapify(aborted_left)
@@ -103,9 +124,9 @@ class FetchedPartition:
         position = 0
         for end in self._ends:
             batch = buffer[position:end]
-            position = end
+            begin, position = position, end
             if batch[MAGIC_POSITION] < MAGIC_V2:
-                yield batch, None
+                yield begin, end, None
                 continue
             header = read_batch_header(batch)
             while aborted_left and aborted_left[0].first_offset <= header.last_offset:
@@ -118,7 +139,7 @@ class FetchedPartition:
                 and header.is_transactional
                 and header.producer_id in aborted_producers
             ):
-                yield batch, header
+                yield begin, end, header
 
     def _ends_by_abort(self, batch: memoryview) -> bool:
         records = decode_batch(batch, check_crc=self._check_crc)

@@ -57,9 +57,13 @@ class MetadataUpkeep:
 
     def add_topics(self, names: Collection[str]) -> None:
         """Be interested in these too, and ask at once for those that are not known."""
+        is_new = not self._topics.issuperset(names)
         self._topics.update(names)
         if any(self._metadata.topic(name) is None for name in names):
             self._is_stale = True
+            if is_new and self.failure is None:
+                # The pause is for who asks the same again, and nobody has asked for these.
+                self._not_before_s = 0.0
 
     def set_topics(self, names: Collection[str]) -> None:
         """Be interested in these and no others."""
@@ -117,6 +121,8 @@ class MetadataUpkeep:
         is_known = all(self._metadata.topic(name) is not None for name in names or ())
         self._attempt_count = 1 if is_known else self._attempt_count + 1
         self._not_before_s = now_s + self._policy.pause_s(self._attempt_count, self._generator)
+        if names is not None and not self._topics.issubset(names):
+            self._not_before_s = 0.0  # Topics were added while this was under way.
         for listener in self._listeners:
             listener()
 

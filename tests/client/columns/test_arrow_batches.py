@@ -6,7 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwater.client.columns import record_columns
-from headwater.client.columns.arrow_batches import ArrowPart, arrow_schema, columns_to_arrow
+from headwater.client.columns.arrow_batches import (
+    ArrowPart,
+    arrow_schema,
+    check_arrow_schema,
+    columns_to_arrow,
+)
 from headwater.client.columns.record_columns import decode_batches
 from headwater.wire.records import (
     Compression,
@@ -104,3 +109,69 @@ def test_nothing_is_an_empty_batch() -> None:
     assert isinstance(table, pa.RecordBatch)
     assert table.num_rows == 0
     assert table.schema == arrow_schema()
+
+
+HEADERS = pa.list_(
+    pa.field("element", pa.struct([pa.field("key", pa.string(), False), ("value", pa.binary())]))
+)
+#: As Spark has them.
+SPARK_TYPES = {
+    "key": pa.binary(),
+    "value": pa.binary(),
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestampType": pa.int32(),
+    "headers": HEADERS,
+}
+
+
+@settings(max_examples=rounds(30, 500), deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(("orders", "payments")), record_lists(max_size=6)), max_size=3
+    ),
+    st.lists(st.sampled_from(sorted(SPARK_TYPES)), unique=True, min_size=1),
+)
+def test_a_schema_chooses_columns_and_types(
+    given_parts: list[tuple[str, list[Record]]], names: list[str]
+) -> None:
+    schema = pa.schema([(name, SPARK_TYPES[name]) for name in names])
+    batches = [(topic, encode_batch(records)) for topic, records in given_parts]
+    table = columns_to_arrow(
+        [
+            ArrowPart(topic, 4, decode_batches([(batch, read_batch_header(batch))]))
+            for topic, batch in batches
+        ],
+        schema,
+    )
+    table.validate(full=True)
+    assert table.schema == schema
+    expected = [row for topic, batch in batches for row in rows_of(topic, 4, batch)]
+    ms_max = (2**63 - 1) // 1_000
+    for row in expected:
+        row["timestampType"] = row.pop("timestamp_type")
+        # A record without headers has null, as in the rows of Spark's own connector.
+        row["headers"] = row["headers"] or None
+        row["timestamp"] = max(-ms_max, min(ms_max, int(str(row["timestamp"])))) * 1_000
+    if "timestamp" in names:
+        index = names.index("timestamp")
+        table = table.set_column(index, "timestamp", table.column(index).cast(pa.int64()))
+    assert table.to_pylist() == [{name: row[name] for name in names} for row in expected]
+
+
+@pytest.mark.parametrize(
+    ("field", "sentence"),
+    [
+        (("vlaue", pa.binary()), "no column 'vlaue'; the nearest is 'value'"),
+        (("value", pa.string()), "'value' cannot be had as string"),
+        (("timestamp", pa.timestamp("ns")), "'timestamp' cannot be had as timestamp"),
+        (("headers", pa.list_(pa.binary())), "'headers' cannot be had as list"),
+        (("headers", pa.binary()), "'headers' cannot be had as binary"),
+    ],
+)
+def test_other_columns_and_types_are_refused(field: tuple[str, pa.DataType], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        check_arrow_schema(pa.schema([field]))
+    check_arrow_schema(arrow_schema())

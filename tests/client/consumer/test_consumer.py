@@ -211,9 +211,9 @@ def test_deleted_records(cluster: Cluster, reset: str, expected: list[int] | Non
     topic = new_topic(cluster)
     partition = TopicPartition(topic, 0)
     fill(cluster, topic, 10)
+    delete_before(cluster, partition, 6)
     with reader(cluster, topic, auto_offset_reset=reset) as consumer:
         consumer.seek(partition, 2)
-        delete_before(cluster, partition, 6)
         if expected is None:
             with pytest.raises(InvalidOffsetError) as caught:
                 for _ in range(20):

@@ -13,8 +13,7 @@ from tests.support.whole_topic import create_topic, read_topic
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[RunningBroker]:
-    settings = {"transaction.two.phase.commit.enable": "true"}
-    with RunningBroker(settings=settings) as broker:
+    with RunningBroker() as broker:
         yield broker
 
 
@@ -84,6 +83,25 @@ def test_nothing_is_prepared(broker: RunningBroker) -> None:
         producer.prepare_transaction()
         producer.abort_transaction()
     assert read_topic(broker.bootstrap, topic, 1)[0] == [b"next", b"decided"]
+
+
+def test_a_broker_may_refuse_it() -> None:
+    settings = {"transaction.two.phase.commit.enable": "false"}
+    with RunningBroker(settings=settings) as strict, make(strict, "refused") as producer:
+        with pytest.raises(KafkaError) as caught:
+            producer.init_transactions()
+        assert caught.value.code is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+
+def test_what_is_prepared_can_be_asked(broker: RunningBroker) -> None:
+    topic = create_topic(broker.bootstrap, "asked", 1)
+    state = prepare(broker, "asked", topic)
+    with make(broker, "asked") as producer:
+        assert not producer.prepared_transaction.exists
+        producer.init_transactions(keep_prepared=True)
+        assert str(producer.prepared_transaction) == state
+        producer.abort_transaction()
+        assert not producer.prepared_transaction.exists
 
 
 def test_the_text_of_a_state() -> None:

@@ -104,3 +104,7 @@ class Admin:
     describe_transactions = _waiting(AsyncAdmin.describe_transactions)
     abort_transaction = _waiting(AsyncAdmin.abort_transaction)
     find_hanging = _waiting(AsyncAdmin.find_hanging)
+
+    open_transactions = _waiting(AsyncAdmin.open_transactions)
+    end_transactions = _waiting(AsyncAdmin.end_transactions)
+    take_over_transactions = _waiting(AsyncAdmin.take_over_transactions)

@@ -10,8 +10,8 @@ from headwater.client.admin.configs import ConfigOperations
 from headwater.client.admin.group_offsets import GroupOffsetOperations
 from headwater.client.admin.groups import GroupOperations
 from headwater.client.admin.offsets import OffsetOperations
+from headwater.client.admin.prepared_transactions import PreparedTransactionOperations
 from headwater.client.admin.topics import TopicOperations
-from headwater.client.admin.transactions import TransactionOperations
 
 
 class AdminOperations(
@@ -21,6 +21,6 @@ class AdminOperations(
     BrokerOperations,
     GroupOperations,
     GroupOffsetOperations,
-    TransactionOperations,
+    PreparedTransactionOperations,
 ):
     """The operations of all areas, on one `ClusterConnection`."""

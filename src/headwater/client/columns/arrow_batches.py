@@ -1,9 +1,5 @@
 """Columns to the Arrow batch that `poll_arrow` returns, without a Python object for each record.
 
-Keys and values lie scattered over the bytes that were fetched. An Arrow array is laid over those
-bytes in which the fields and the gaps between them take turns; `take` of every second element then
-copies the fields, and nothing else, in Arrow's own code.
-
     topic           dictionary<string>
     partition       int32
     offset          int64
@@ -12,16 +8,29 @@ copies the fields, and nothing else, in Arrow's own code.
     key             binary
     value           binary
     headers         list<struct<key: string, value: binary>>   empty where there are none
+
+Whoever needs less, or other types, gives a schema of his own: any of these columns in any order,
+the topic as `string` too, the time as a `timestamp` of milliseconds or microseconds, its type as
+`int32` too and also under the name `timestampType`. Only what the schema has is made, and a record
+without headers has null there, as in Spark's rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from functools import cache, lru_cache
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from headwater.client.columns.arrow_fields import (
+    FieldPlaces,
+    field_column,
+    header_column,
+    header_type,
+)
 from headwater.client.columns.arrow_library import load_arrow
 from headwater.client.columns.decoded_columns import RecordColumns
 from headwater.client.columns.varint_arrays import Longs
@@ -38,7 +47,9 @@ class ArrowPart(NamedTuple):
     columns: RecordColumns
 
 
+@cache
 def arrow_schema() -> pyarrow.Schema:
+    """What `poll_arrow` returns if nobody says otherwise."""
     arrow = load_arrow()
     return arrow.schema(
         [
@@ -49,111 +60,146 @@ def arrow_schema() -> pyarrow.Schema:
             ("timestamp_type", arrow.int8()),
             ("key", arrow.binary()),
             ("value", arrow.binary()),
-            ("headers", arrow.list_(_header_type(arrow))),
+            ("headers", header_type(arrow)),
         ]
     )
 
 
-def columns_to_arrow(parts: Sequence[ArrowPart]) -> pyarrow.RecordBatch:
-    """All parts, one after the other, as one batch."""
+@lru_cache(maxsize=16)
+def check_arrow_schema(schema: pyarrow.Schema) -> None:
+    """Refuse a schema with a column that records do not have, or not in that type."""
     arrow = load_arrow()
-    all_columns = [part.columns for part in parts]
-    counts = [len(columns) for columns in all_columns]
-    topics = list(dict.fromkeys(part.topic for part in parts))
-    topic_numbers = np.array([topics.index(part.topic) for part in parts], np.int32)
-    partitions = np.array([part.partition for part in parts], np.int32)
-    return arrow.record_batch(
-        [
-            arrow.DictionaryArray.from_arrays(
-                arrow.array(np.repeat(topic_numbers, counts)), arrow.array(topics, arrow.string())
-            ),
-            arrow.array(np.repeat(partitions, counts)),
-            arrow.array(_joined([columns.offsets for columns in all_columns])),
-            arrow.array(_joined([columns.timestamps for columns in all_columns])),
-            arrow.array(_timestamp_types(all_columns)),
-            _field_column(arrow, [(c.data, c.key_starts, c.key_sizes) for c in all_columns]),
-            _field_column(arrow, [(c.data, c.value_starts, c.value_sizes) for c in all_columns]),
-            _header_column(arrow, all_columns),
-        ],
-        schema=arrow_schema(),
+    for field in schema:
+        if field.name not in _MAKERS:
+            nearest = get_close_matches(field.name, _MAKERS, 1, 0.0)[0]
+            raise ValueError(f"Records have no column {field.name!r}; the nearest is {nearest!r}.")
+        if not _has_type(arrow, field.name, field.type):
+            raise ValueError(f"The column {field.name!r} cannot be had as {field.type}.")
+
+
+def columns_to_arrow(
+    parts: Sequence[ArrowPart], schema: pyarrow.Schema | None = None
+) -> pyarrow.RecordBatch:
+    """All parts, one after the other, as one batch of that schema."""
+    arrow = load_arrow()
+    if schema is None:
+        schema = arrow_schema()
+        null_for_none = False
+    else:
+        check_arrow_schema(schema)
+        null_for_none = True
+    making = _Making(arrow, parts, [len(part.columns) for part in parts], null_for_none)
+    return arrow.RecordBatch.from_arrays(
+        [_MAKERS[field.name](making, field.type) for field in schema], schema=schema
     )
 
 
-def _header_type(arrow: ModuleType) -> pyarrow.DataType:
-    return arrow.struct([("key", arrow.string()), ("value", arrow.binary())])
+class _Making(NamedTuple):
+    """What the columns are made of."""
+
+    arrow: ModuleType
+    parts: Sequence[ArrowPart]
+    counts: list[int]
+    null_for_none: bool
+
+    @property
+    def all_columns(self) -> list[RecordColumns]:
+        return [part.columns for part in self.parts]
+
+
+def _topics(making: _Making, kind: pyarrow.DataType) -> pyarrow.Array:
+    arrow, parts, counts, _ = making
+    names = list(dict.fromkeys(part.topic for part in parts))
+    if kind == arrow.string() and len(names) == 1:
+        return arrow.repeat(arrow.scalar(names[0], kind), sum(counts))
+    numbers = np.repeat(np.array([names.index(part.topic) for part in parts], np.int32), counts)
+    column = arrow.DictionaryArray.from_arrays(
+        arrow.array(numbers), arrow.array(names, arrow.string())
+    )
+    return column.cast(kind) if kind == arrow.string() else column
+
+
+def _partitions(making: _Making, kind: pyarrow.DataType) -> pyarrow.Array:
+    numbers = np.array([part.partition for part in making.parts], np.int32)
+    return making.arrow.array(np.repeat(numbers, making.counts))
+
+
+def _offsets(making: _Making, kind: pyarrow.DataType) -> pyarrow.Array:
+    return making.arrow.array(_joined([columns.offsets for columns in making.all_columns]))
+
+
+def _timestamps(making: _Making, kind: pyarrow.DataType) -> pyarrow.Array:
+    arrow = making.arrow
+    times = _joined([columns.timestamps for columns in making.all_columns])
+    if not arrow.types.is_timestamp(kind):
+        return arrow.array(times)
+    if kind.unit == "us":
+        # A time that does not fit becomes the furthest that does, on whole milliseconds.
+        times = np.clip(times, -_MS_OF_US_MAX, _MS_OF_US_MAX) * 1_000
+    return arrow.array(times).view(kind)
+
+
+def _timestamp_types(making: _Making, kind: pyarrow.DataType) -> pyarrow.Array:
+    runs = [run for columns in making.all_columns for run in columns.runs]
+    width = np.int32 if kind == making.arrow.int32() else np.int8
+    kinds = np.array([run.timestamp_type for run in runs], width)
+    return making.arrow.array(np.repeat(kinds, [run.record_count for run in runs]))
+
+
+def _keys(making: _Making, kind: pyarrow.DataType) -> pyarrow.Array:
+    places = [FieldPlaces(c.data, c.key_starts, c.key_sizes) for c in making.all_columns]
+    return field_column(making.arrow, places)
+
+
+def _values(making: _Making, kind: pyarrow.DataType) -> pyarrow.Array:
+    places = [FieldPlaces(c.data, c.value_starts, c.value_sizes) for c in making.all_columns]
+    return field_column(making.arrow, places)
+
+
+def _headers(making: _Making, kind: pyarrow.DataType) -> pyarrow.Array:
+    column = header_column(making.arrow, making.all_columns, null_for_none=making.null_for_none)
+    # What is called element and what may be null differs from one maker of schemas to another.
+    return column if column.type.equals(kind) else column.cast(kind)
 
 
 def _joined(arrays: list[Longs]) -> Longs:
+    if len(arrays) == 1:
+        return arrays[0]
     return np.concatenate(arrays) if arrays else np.zeros(0, np.int64)
 
 
-def _timestamp_types(all_columns: list[RecordColumns]) -> object:
-    runs = [run for columns in all_columns for run in columns.runs]
-    kinds = np.array([run.timestamp_type for run in runs], np.int8)
-    return np.repeat(kinds, [run.record_count for run in runs])
+_MS_OF_US_MAX: Final = (2**63 - 1) // 1_000
+
+_MAKERS: Final[dict[str, Callable[[_Making, pyarrow.DataType], pyarrow.Array]]] = {
+    "topic": _topics,
+    "partition": _partitions,
+    "offset": _offsets,
+    "timestamp": _timestamps,
+    "timestamp_type": _timestamp_types,
+    "timestampType": _timestamp_types,
+    "key": _keys,
+    "value": _values,
+    "headers": _headers,
+}
 
 
-def _field_column(arrow: ModuleType, places: list[tuple[bytes, Longs, Longs]]) -> pyarrow.Array:
-    """The keys or the values of all parts; to make null of each part would cost more."""
-    if all((sizes < 0).all() for _, _, sizes in places):
-        return arrow.nulls(sum(len(sizes) for _, _, sizes in places), arrow.binary())
-    return _one_array(arrow, [_fields(arrow, *place) for place in places])
-
-
-def _header_column(arrow: ModuleType, all_columns: list[RecordColumns]) -> pyarrow.Array:
-    if all(columns.headers is None for columns in all_columns):
-        return _no_headers(arrow, sum(map(len, all_columns)))
-    return _one_array(arrow, [_headers(arrow, columns) for columns in all_columns])
-
-
-def _one_array(arrow: ModuleType, arrays: list[pyarrow.Array]) -> pyarrow.Array:
-    return arrays[0] if len(arrays) == 1 else arrow.concat_arrays(arrays)
-
-
-def _fields(arrow: ModuleType, data: bytes, starts: Longs, sizes: Longs) -> pyarrow.Array:
-    """The fields at these places, which grow; a size of -1 is null."""
-    count = len(sizes)
-    is_there = sizes >= 0
-    if not is_there.any():
-        return arrow.nulls(count, arrow.binary())
-    # The array's elements: a gap and a field for each record.
-    offsets = np.empty(2 * count + 1, np.int32)
-    offsets[0] = 0
-    offsets[1::2] = starts
-    offsets[2::2] = starts + np.maximum(sizes, 0)
-    validity = None
-    if not is_there.all():
-        bits = np.ones(2 * count, np.bool_)
-        bits[1::2] = is_there
-        validity = arrow.py_buffer(np.packbits(bits, bitorder="little"))
-    scattered = arrow.Array.from_buffers(
-        arrow.binary(), 2 * count, [validity, arrow.py_buffer(offsets), arrow.py_buffer(data)]
-    )
-    return scattered.take(arrow.array(np.arange(1, 2 * count, 2, dtype=np.int32)))
-
-
-def _no_headers(arrow: ModuleType, count: int) -> pyarrow.Array:
-    bounds = arrow.array(np.zeros(count + 1, np.int32))
-    return arrow.ListArray.from_arrays(bounds, arrow.array([], _header_type(arrow)))
-
-
-def _headers(arrow: ModuleType, columns: RecordColumns) -> pyarrow.Array:
-    headers = columns.headers
-    if headers is None:
-        return _no_headers(arrow, len(columns))
-    first, last = int(headers.firsts[0]), int(headers.firsts[-1])
-    own = slice(first, last)
-    keys = _fields(arrow, columns.data, headers.key_starts[own], headers.key_sizes[own])
-    values = _fields(arrow, columns.data, headers.value_starts[own], headers.value_sizes[own])
-    structs = arrow.StructArray.from_arrays([_texts(arrow, keys), values], names=["key", "value"])
-    bounds = arrow.array((headers.firsts - first).astype(np.int32))
-    return arrow.ListArray.from_arrays(bounds, structs)
-
-
-def _texts(arrow: ModuleType, keys: pyarrow.Array) -> pyarrow.Array:
-    """Names of headers; Arrow has no place for bytes in a text that are not UTF-8."""
-    try:
-        return keys.cast(arrow.string())
-    except arrow.ArrowInvalid:
-        names = [key.decode("utf-8", "replace") for key in keys.to_pylist()]
-        return arrow.array(names, arrow.string())
+def _has_type(arrow: ModuleType, name: str, kind: pyarrow.DataType) -> bool:
+    if name == "timestamp" and arrow.types.is_timestamp(kind):
+        return kind.unit in ("ms", "us")
+    if name == "headers":
+        inner = kind.value_type if arrow.types.is_list(kind) else None
+        if inner is None or not arrow.types.is_struct(inner):
+            return False
+        return [(f.name, f.type) for f in inner] == [
+            ("key", arrow.string()),
+            ("value", arrow.binary()),
+        ]
+    allowed = {
+        "topic": (arrow.string(), arrow.dictionary(arrow.int32(), arrow.string())),
+        "partition": (arrow.int32(),),
+        "offset": (arrow.int64(),),
+        "timestamp": (arrow.int64(),),
+        "key": (arrow.binary(),),
+        "value": (arrow.binary(),),
+    }.get(name, (arrow.int8(), arrow.int32()))
+    return any(kind.equals(each) for each in allowed)

@@ -28,7 +28,7 @@ def columns_to_records(
     deserialize_value: Deserialize | None = None,
 ) -> list[ConsumerRecord]:
     """All records of the columns; cut those with `part` and `from_offset` first."""
-    data = columns.data
+    data = columns.data if isinstance(columns.data, bytes) else bytes(columns.data)
     headers: Iterable[object] = (
         repeat(()) if columns.headers is None else columns.headers.to_tuples(data)
     )

@@ -13,11 +13,11 @@ import numpy as np
 
 from headwater.client.columns.header_columns import HeaderColumns
 from headwater.client.columns.varint_arrays import Longs
-from headwater.wire.records import Record, TimestampType
+from headwater.wire.records import Buffer, Record, TimestampType
 
 
 class BatchRun(NamedTuple):
-    """What the records of one batch have in common."""
+    """What the records of one batch have in common, or those of several that do not differ."""
 
     record_count: int
     timestamp_type: TimestampType
@@ -28,7 +28,7 @@ class BatchRun(NamedTuple):
 class RecordColumns:
     """Row i of every array is record i. Keys and values stand in `data`; a size of -1 is null."""
 
-    data: bytes
+    data: Buffer
     offsets: Longs
     timestamps: Longs
     key_starts: Longs

@@ -18,7 +18,7 @@ from headwater.client.columns.varint_arrays import (
     read_sizes,
     read_varints,
 )
-from headwater.wire.records import CorruptRecordError, Header
+from headwater.wire.records import Buffer, CorruptRecordError, Header
 from headwater.wire.records.varint import read_raw_varint
 
 #: With fewer records left, the loop is faster.
@@ -62,7 +62,7 @@ class HeaderColumns(NamedTuple):
 
 
 def read_header_columns(
-    data: bytes, array: Bytes, positions: Longs, ends: Longs
+    data: Buffer, array: Bytes, positions: Longs, ends: Longs
 ) -> tuple[HeaderColumns, Longs]:
     """The headers whose counts stand at `positions`, and where each record's headers end."""
     raw, cursors = read_varints(array, positions)
@@ -97,7 +97,7 @@ def read_header_columns(
     return HeaderColumns(firsts, *columns), cursors
 
 
-def _read_rest(data: bytes, columns: Longs, slot: int, slot_end: int, position: int) -> int:
+def _read_rest(data: Buffer, columns: Longs, slot: int, slot_end: int, position: int) -> int:
     """One record's headers for the slots from `slot` on; returns where they end."""
     rows = []
     try:

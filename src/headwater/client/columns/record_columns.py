@@ -1,39 +1,27 @@
 """The records of fetched batches as columns: numbers in arrays, keys and values as places in bytes.
 
-The records of many batches are read together, because an array operation costs a microsecond
-before it has done anything, and the usual batch has a hundred records. Their sections are joined
-into one bytes object, the begin of every record is found (`record_positions`), and then each field
-is read for all records at once (`varint_arrays`).
-
-Reading so is fast but tells little about what is wrong. So whatever does not fit, the batches are
-read again by `wire.records`, one by one: what that accepts is accepted here, and what it refuses is
-refused with its error. Nothing is allocated by a number that the bytes claim: record and header
-counts are compared with the bytes that must hold them first.
+The records of many batches are read together, all at once (`section_columns`). Reading so is fast
+but tells little about what is wrong. So whatever does not fit, the batches are read again by
+`wire.records`, one by one: what that accepts is accepted here, and what it refuses is refused with
+its error. Nothing is allocated by a number that the bytes claim: record and header counts are
+compared with the bytes that must hold them first.
 """
 
 from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from headwater.base.errors import KafkaError
+from headwater.client.columns.batch_table import table_of_headers
 from headwater.client.columns.decoded_columns import (
     BatchRun,
     RecordColumns,
     columns_from_records,
 )
-from headwater.client.columns.header_columns import read_header_columns
-from headwater.client.columns.record_positions import BrokenChainError, RecordChain, SectionShape
-from headwater.client.columns.varint_arrays import (
-    Bytes,
-    Longs,
-    MalformedNumberError,
-    read_sizes,
-    read_varints,
-    read_varlongs,
-    unzigzag,
-)
+from headwater.client.columns.record_positions import BrokenChainError
+from headwater.client.columns.section_columns import read_sections
+from headwater.client.columns.varint_arrays import MalformedNumberError
 from headwater.wire.records import (
     DECOMPRESSED_BYTES_MAX,
     HEADER_SIZE,
@@ -41,11 +29,9 @@ from headwater.wire.records import (
     Buffer,
     Compression,
     Record,
-    TimestampType,
     decompress,
     validate_batch,
 )
-from headwater.wire.records.batch_header import TIMESTAMP_TYPE_BIT
 from headwater.wire.records.record_section import (
     check_record_count,
     check_section_end,
@@ -64,9 +50,10 @@ def decode_batches(
     batches: Sequence[tuple[Buffer, BatchHeader]],
     *,
     check_crc: bool = True,
+    with_headers: bool = True,
     max_decompressed_bytes: int = DECOMPRESSED_BYTES_MAX,
 ) -> RecordColumns:
-    """The records of as many batches as are good, in their order.
+    """The records of as many batches as are good, in their order, with their headers or without.
 
     Raises only if the first one is bad. `batch_count` tells how many were read: whoever gets fewer
     were given uses these and then asks for the rest, to get it or to learn what is wrong with it.
@@ -88,7 +75,7 @@ def decode_batches(
             break
     if sum([header.record_count for header in headers]) >= ARRAY_RECORDS_MIN:
         try:
-            return _decoded_by_arrays(sections, headers)
+            return _decoded_by_arrays(sections, headers, with_headers)
         except (BrokenChainError, MalformedNumberError):
             pass
     return _decoded_by_records(sections, headers)
@@ -103,84 +90,13 @@ def _section_of(batch: Buffer, header: BatchHeader, max_decompressed_bytes: int)
     return section
 
 
-def _decoded_by_arrays(sections: list[Buffer], headers: list[BatchHeader]) -> RecordColumns:
+def _decoded_by_arrays(
+    sections: list[Buffer], headers: list[BatchHeader], with_headers: bool
+) -> RecordColumns:
     data = bytes(sections[0]) if len(sections) == 1 else b"".join(sections)
-    array: Bytes = np.frombuffer(data, np.uint8)
-    cursors, ends = _record_bounds(data, array, sections, headers)
-    # One byte of attributes, which no record has.
-    raw_long, cursors = read_varlongs(array, cursors + 1)
-    raw, cursors = read_varints(array, cursors)
-    if (raw & 1).any() or (
-        raw > _spread(headers, [h.last_offset_delta << 1 for h in headers])
-    ).any():
-        raise MalformedNumberError
-    offsets = _spread(headers, [header.base_offset for header in headers]) + (raw >> 1)
-    key_sizes, key_starts = read_sizes(array, cursors)
-    value_sizes, value_starts = read_sizes(array, key_starts + np.maximum(key_sizes, 0))
-    cursors = value_starts + np.maximum(value_sizes, 0)
-    header_columns = None
-    if array.take(cursors, mode="clip").any():
-        header_columns, cursors = read_header_columns(data, array, cursors, ends)
-    else:
-        cursors += 1
-    # Fields only ever lead forward, so one that led out of its record is found here.
-    if (cursors != ends).any():
-        raise MalformedNumberError
-    return RecordColumns(
-        data,
-        offsets,
-        _timestamps(headers, raw_long),
-        key_starts,
-        key_sizes,
-        value_starts,
-        value_sizes,
-        header_columns,
-        _runs(headers),
-        len(headers),
-    )
-
-
-def _record_bounds(
-    data: bytes, array: Bytes, sections: list[Buffer], headers: list[BatchHeader]
-) -> tuple[Longs, Longs]:
-    """Where the fields of each record begin, after its length, and where they must end."""
-    chain = RecordChain(data, array)
-    shapes = [
-        SectionShape(len(section), header.record_count)
-        for section, header in zip(sections, headers, strict=True)
-    ]
-    for is_guessing in (True, False):
-        ends = chain.ends(shapes, is_guessing=is_guessing)
-        # One record begins where the one before it ends, whichever batch that is in.
-        begins = np.empty_like(ends)
-        begins[:1] = 0
-        begins[1:] = ends[:-1]
-        raw, cursors = read_varints(array, begins)
-        if not (raw & 1).any() and (cursors + (raw >> 1) == ends).all():
-            return cursors, ends
-    raise MalformedNumberError
-
-
-def _spread(headers: list[BatchHeader], numbers: list[int]) -> Longs:
-    """A number of each batch for each of its records, or the one number for all."""
-    each = np.array(numbers, np.int64)
-    return each if len(headers) == 1 else np.repeat(each, [h.record_count for h in headers])
-
-
-def _timestamps(headers: list[BatchHeader], raw: npt.NDArray[np.uint64]) -> Longs:
-    # Array arithmetic wraps around as Java's does.
-    timestamps = _spread(headers, [header.base_timestamp for header in headers]) + unzigzag(raw)
-    if any(header.attributes & TIMESTAMP_TYPE_BIT for header in headers):
-        first = 0
-        for header in headers:
-            if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
-                timestamps[first : first + header.record_count] = header.max_timestamp
-            first += header.record_count
-    return timestamps
-
-
-def _runs(headers: list[BatchHeader]) -> tuple[BatchRun, ...]:
-    return tuple([BatchRun(h.record_count, h.timestamp_type, h.leader_epoch) for h in headers])
+    sizes = np.array([len(section) for section in sections], np.int64)
+    table = table_of_headers(headers)
+    return read_sections(data, np.cumsum(sizes) - sizes, sizes, table, with_headers=with_headers)
 
 
 def _decoded_by_records(sections: list[Buffer], headers: list[BatchHeader]) -> RecordColumns:
@@ -197,4 +113,5 @@ def _decoded_by_records(sections: list[Buffer], headers: list[BatchHeader]) -> R
             break
         records += read
         batch_count += 1
-    return columns_from_records(records, _runs(headers[:batch_count]), batch_count)
+    runs = tuple([BatchRun(h.record_count, h.timestamp_type, h.leader_epoch) for h in headers])
+    return columns_from_records(records, runs[:batch_count], batch_count)

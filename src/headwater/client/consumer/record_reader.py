@@ -5,18 +5,20 @@ decoded together, because that is much cheaper than one by one. What goes wrong 
 deserializer that fails) is raised only when all records before it have been handed out, and again
 each time, so that nothing is left out unless the user seeks.
 
-Records leave as objects or as columns, and a user may change between the two at any record.
+Records leave as objects or as columns, and a user may change between the two at any record: then
+what was fetched is read once more, from the position on.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from headwater.client.columns.consumer_records import columns_to_records
-from headwater.client.columns.decoded_columns import BatchRun, columns_from_records
-from headwater.client.columns.record_columns import ARRAY_RECORDS_MIN, RecordColumns, decode_batches
+from headwater.client.columns.decoded_columns import RecordColumns
+from headwater.client.columns.fetched_columns import decode_fetched
+from headwater.client.columns.record_columns import ARRAY_RECORDS_MIN, decode_batches
 from headwater.client.consumer.consumer_record import ConsumerRecord
 from headwater.client.consumer.deserializers import Deserializers
 from headwater.client.consumer.partition_state import PartitionState
@@ -25,8 +27,6 @@ from headwater.wire.records import BatchHeader, TimestampType, decode_batch
 
 #: Batches are decoded together until they have so many records.
 GROUP_RECORDS: Final = 4000
-#: The same for columns, of which nothing else is made than larger columns.
-COLUMN_GROUP_RECORDS: Final = 10_000
 
 RawBatch = tuple[memoryview, BatchHeader | None]
 
@@ -42,9 +42,11 @@ class RecordReader:
         "_failure",
         "_fetched",
         "_group",
+        "_groups",
         "_index",
         "_raw",
         "_records",
+        "_with_headers",
         "is_exhausted",
         "leader_epoch",
         "offset",
@@ -76,12 +78,20 @@ class RecordReader:
         self._records: list[ConsumerRecord] = []
         self._index = 0
         self._columns: RecordColumns | None = None
+        #: What comes after it if columns are taken, with headers or without.
+        self._groups: Iterator[RecordColumns] | None = None
+        self._with_headers = True
         self._failure: Exception | None = None
 
     # -- records ---------------------------------------------------------------------------------
 
     def take(self, count: int) -> list[ConsumerRecord]:
         """The next records, at most `count`; fewer only at the end or before a failure."""
+        if self._groups is not None:
+            self._groups = None
+            self._forget_group()
+            self._ahead.clear()
+            self._raw = self._fetched.raw_batches()
         taken: list[ConsumerRecord] = []
         while True:
             part = self._take_part(count - len(taken))
@@ -162,37 +172,38 @@ class RecordReader:
 
     # -- columns ---------------------------------------------------------------------------------
 
-    def take_columns(self, count: int) -> RecordColumns | None:
+    def take_columns(self, count: int, *, with_headers: bool = True) -> RecordColumns | None:
         """The next records of one group, at most `count`; None at the end."""
-        if self._records:
-            group = self._group
+        if self._groups is None or with_headers is not self._with_headers:
             self._forget_group()
-            self._group = group
-            self._columns = self._decoded_columns()
-        while self._columns is None or self._index >= len(self._columns):
+            self._with_headers = with_headers
+            self._groups = decode_fetched(
+                self._fetched, self.offset, check_crc=self._check_crc, with_headers=with_headers
+            )
+        if self._columns is None or self._index >= len(self._columns):
             self._forget_group()
-            if not self._next_group(COLUMN_GROUP_RECORDS, has_taken=False):
-                self._moved(None, -1)
-                return None
-            try:
-                self._columns = self._decoded_columns()
-            except Exception as error:
-                self._failure = error
+            self._columns = self._next_columns(self._groups)
+        if self._columns is None:
+            self.is_exhausted = True
+            self._moved(None, -1)
+            return None
         taken = self._columns.part(self._index, self._index + count)
         self._index += count
         self._moved(int(taken.offsets[-1]), taken.runs[-1].leader_epoch)
         return taken
 
+    def _next_columns(self, groups: Iterator[RecordColumns]) -> RecordColumns | None:
+        if self._failure is None:
+            try:
+                return next(groups, None)
+            except Exception as error:
+                self._failure = error
+        raise self._failure
+
     def _decoded_columns(self) -> RecordColumns:
         """Those of the group from the position on."""
-        first, header = self._group[0]
-        if header is None:
-            records = decode_batch(first, check_crc=self._check_crc)
-            run = BatchRun(len(records), TimestampType.CREATE_TIME, -1)
-            columns = columns_from_records(records, (run,), 1)
-        else:
-            headed = [(batch, header) for batch, header in self._group if header is not None]
-            columns = decode_batches(headed, check_crc=self._check_crc)
+        headed = [(batch, header) for batch, header in self._group if header is not None]
+        columns = decode_batches(headed, check_crc=self._check_crc)
         self._put_back(columns.batch_count)
         return columns.from_offset(self.offset)
 
@@ -227,6 +238,9 @@ class RecordReader:
                 else:
                     group.append(batch)
                 break
+            if header.base_offset < header.next_offset <= self.offset:
+                # It was handed out in the other form.
+                continue
             record_count += header.record_count
             group.append(batch)
         return group

@@ -196,6 +196,11 @@ class Producer:
         """Commit the prepared transaction if it is the one that was decided on, else abort it."""
         self._without_spool.run(self._transactions.complete(decided))
 
+    @property
+    def prepared_transaction(self) -> PreparedTransactionState:
+        """What is prepared at the moment, by this producer or kept from the one before it."""
+        return self._transactions.prepared
+
     def transaction(self) -> SyncTransaction:
         """For `with`: commits at its end, or aborts if an exception leaves it."""
         return SyncTransaction(self)

@@ -7,6 +7,7 @@ The record reader inlines the one- and two-byte cases and comes here for the res
 """
 
 from headwater.wire.records.errors import CorruptRecordError, InvalidRecordError
+from headwater.wire.records.record import Buffer
 
 VARINT_BYTES_MAX = 5
 VARLONG_BYTES_MAX = 10
@@ -36,7 +37,7 @@ def _encode_raw(raw: int) -> bytes:
 
 
 def read_raw_varint(
-    data: bytes, position: int, bytes_max: int = VARINT_BYTES_MAX
+    data: Buffer, position: int, bytes_max: int = VARINT_BYTES_MAX
 ) -> tuple[int, int]:
     """The number at `position` still in zigzag form, and the position after it."""
     raw = 0
