@@ -1,0 +1,1 @@
+"""The source behind `format("headwater")`: options, offsets, planning, and reading ranges."""
