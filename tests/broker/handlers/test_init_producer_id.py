@@ -110,7 +110,7 @@ def test_a_timeout_that_is_too_long_is_refused(tmp_path: Path) -> None:
     run_with_broker(tmp_path, scenario, SETTINGS)
 
 
-def test_two_phase_commit_is_off_by_default(tmp_path: Path) -> None:
+def test_two_phase_commit_can_be_turned_off(tmp_path: Path) -> None:
     async def scenario(broker: HandlerBroker) -> None:
         request = InitProducerIdRequest(
             transactional_id="payments", transaction_timeout_ms=1000, enable2_pc=True
@@ -118,7 +118,8 @@ def test_two_phase_commit_is_off_by_default(tmp_path: Path) -> None:
         answer = await broker.ask(request, InitProducerIdResponse)
         assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
-    run_with_broker(tmp_path, scenario, SETTINGS)
+    settings = {**SETTINGS, "transaction.two.phase.commit.enable": "false"}
+    run_with_broker(tmp_path, scenario, settings)
 
 
 def test_a_prepared_transaction_is_kept(tmp_path: Path) -> None:
@@ -140,4 +141,4 @@ def test_a_prepared_transaction_is_kept(tmp_path: Path) -> None:
         ended = await end(broker, old.at(1))
         assert (ended.error_code, ended.producer_epoch) == (ErrorCode.NONE, 2)
 
-    run_with_broker(tmp_path, scenario, {**SETTINGS, "transaction.two.phase.commit.enable": "true"})
+    run_with_broker(tmp_path, scenario, SETTINGS)

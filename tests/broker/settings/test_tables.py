@@ -41,7 +41,11 @@ FORMERLY_IN_KAFKA = {
 NOT_DYNAMIC_HERE = {"listener.security.protocol.map", "listeners"}
 OTHER_KIND = {"log.dirs": SettingKind.LIST}
 # The kernel chooses better than Kafka's 102,400.
-OTHER_DEFAULT = {"socket.receive.buffer.bytes": -1, "socket.send.buffer.bytes": -1}
+OTHER_DEFAULT = {
+    "socket.receive.buffer.bytes": -1,
+    "socket.send.buffer.bytes": -1,
+    "transaction.two.phase.commit.enable": True,
+}
 
 
 def test_each_row_is_kafkas_or_says_that_it_is_not() -> None:

@@ -91,8 +91,8 @@ _TRANSACTIONS = [
             lower=1),
     Setting("transaction.partition.verification.enable", _BOOLEAN, True, "Whether a partition asks "
             "the coordinator before it begins a transaction.", dynamic=DynamicScope.CLUSTER_WIDE),
-    Setting("transaction.two.phase.commit.enable", _BOOLEAN, False, "Whether prepared transactions "
-            "may wait for an outside coordinator."),
+    Setting("transaction.two.phase.commit.enable", _BOOLEAN, True, "Whether prepared transactions "
+            "may wait for an outside coordinator, for as long as that takes."),
     Setting("add.partitions.to.txn.retry.backoff.ms", _INT, 20, "How long the broker waits before "
             "it tries again to add a partition.", lower=1),
     Setting("add.partitions.to.txn.retry.backoff.max.ms", _INT, 100, "How long it tries at most.",
