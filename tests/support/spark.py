@@ -1,34 +1,72 @@
-"""A real Spark for tests: one session a pytest process, small, quiet and on loopback only."""
+"""A real Spark for tests: one session a pytest process, small, quiet and on loopback only.
+
+Spark's own connector for Kafka is part of it where it has been fetched, because it cannot be added
+to a session later.
+"""
 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
 
 import pytest
 from pyspark.sql import SparkSession
 
-SETTINGS = {
+from headwater.java.installation import ProgramUnavailable
+from headwater.pipeline.spark.errors import SparkUnavailable
+from headwater.pipeline.spark.session import start_session
+from headwater.testing.spark_connector import find_connector_jars, resolve_connector_jars
+from tests.support.requirements import skip_or_fail
+
+SETTINGS: Final = {
     "spark.ui.enabled": "false",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
     "spark.sql.session.timeZone": "UTC",
-    # Without this a query without data polls its source a hundred times a second.
-    "spark.sql.streaming.pollingDelay": "50ms",
-    "spark.log.level": "ERROR",
 }
+
+
+def small_session(
+    master: str = "local[2]", configs: Mapping[str, str] = MappingProxyType({})
+) -> SparkSession:
+    """A session with little memory; the running test is skipped, or failed, without Java."""
+    jars = ",".join(map(str, connector_jars() or ()))
+    try:
+        return start_session(
+            "headwater-tests",
+            master=master,
+            configs={**SETTINGS, **({"spark.jars": jars} if jars else {}), **configs},
+        )
+    except SparkUnavailable as unavailable:
+        skip_or_fail(str(unavailable))
+
+
+def connector_jars() -> list[Path] | None:
+    """Spark's own connector, if it is there; it is fetched only where nothing may be skipped."""
+    try:
+        must_run = os.environ.get("HEADWATER_REQUIRE_ALL") == "1"
+        return resolve_connector_jars() if must_run else find_connector_jars()
+    except ProgramUnavailable:
+        return None
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[2]").appName("headwater-tests")
-    for name, value in SETTINGS.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    session = small_session()
     yield session
     session.stop()
+
+
+@pytest.fixture
+def spark_with_kafka(spark: SparkSession) -> SparkSession:
+    """The session, which has Spark's own `format("kafka")`; else the test is skipped, or failed."""
+    if not spark.conf.get("spark.jars", ""):
+        skip_or_fail(
+            "this test needs Spark's own connector for Kafka: "
+            "fetch it once with `python -m headwater.testing.spark_connector`"
+        )
+    return spark

@@ -97,7 +97,7 @@ def find_java(program: str, version_min: int) -> str:
             f"{program} needs Java {version_min} or newer, and there is no java "
             "in JAVA_HOME or on the PATH."
         )
-    version = _java_version(java)
+    version = java_version(java)
     if version < version_min:
         raise ProgramUnavailable(
             f"{program} needs Java {version_min} or newer, and {java} is Java {version}."
@@ -106,7 +106,8 @@ def find_java(program: str, version_min: int) -> str:
 
 
 @functools.cache
-def _java_version(java: str) -> int:
+def java_version(java: str) -> int:
+    """17 for Java 17; `ProgramUnavailable` where this is no Java that runs."""
     report = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
     # "17.0.15", "21", "21-ea", and before Java 9 "1.8.0_412".
     match = re.search(r'version "(?:1\.)?(\d+)', report.stderr)

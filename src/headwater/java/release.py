@@ -53,8 +53,11 @@ class Release:
     java_version_min: int
     #: How much Maven fetches where it has nothing yet.
     download_size_mb: int
-    #: How the names of those jars begin whose classes are kept for quick starts.
-    archived_jars: tuple[str, ...]
+    #: How the names of those jars begin whose classes are kept for quick starts; none for jars that
+    #: another program loads.
+    archived_jars: tuple[str, ...] = ()
+    #: Artifacts whose version is this one, whatever the others ask for.
+    managed_artifacts: tuple[tuple[str, str, str], ...] = ()
 
     def find(self) -> Installation | None:
         """The release if it is in the cache already; nothing is fetched."""
@@ -66,16 +69,19 @@ class Release:
         java = find_java(self.program, self.java_version_min)
         directory = self._directory
         archive = directory / CLASS_ARCHIVE
-        if not self._is_current() or not archive.exists():
+        if not self._is_current() or self._lacks(archive):
             directory.parent.mkdir(parents=True, exist_ok=True)
             with locked(directory.with_name(f"{directory.name}.lock")):
                 # Another process may have done the work while this one waited for the lock.
                 if not self._is_current():
                     self._fetch(report)
-                if not archive.exists():
+                if self._lacks(archive):
                     report("preparing its classes for quick starts")
                     make_class_archive(java, directory / "libs", self.archived_jars, archive)
         return self._installation(java)
+
+    def _lacks(self, archive: Path) -> bool:
+        return bool(self.archived_jars) and not archive.exists()
 
     @property
     def _directory(self) -> Path:
@@ -138,11 +144,11 @@ class Release:
             )
 
     def _pom(self) -> str:
-        dependencies = "".join(
-            f"    <dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
-            f"<version>{version}</version></dependency>\n"
-            for group, artifact, version in self.artifacts
-        )
+        managed = _dependencies(self.managed_artifacts)
+        if managed:
+            managed = f"  <dependencyManagement><dependencies>\n{managed}  </dependencies>" + (
+                "</dependencyManagement>\n"
+            )
         return (
             "<project>\n"
             "  <modelVersion>4.0.0</modelVersion>\n"
@@ -150,9 +156,18 @@ class Release:
             f"  <artifactId>{self.project_name}</artifactId>\n"
             "  <version>1</version>\n"
             "  <packaging>pom</packaging>\n"
-            f"  <dependencies>\n{dependencies}  </dependencies>\n"
+            f"{managed}"
+            f"  <dependencies>\n{_dependencies(self.artifacts)}  </dependencies>\n"
             "</project>\n"
         )
+
+
+def _dependencies(artifacts: tuple[tuple[str, str, str], ...]) -> str:
+    return "".join(
+        f"    <dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
+        f"<version>{version}</version></dependency>\n"
+        for group, artifact, version in artifacts
+    )
 
 
 @contextmanager
