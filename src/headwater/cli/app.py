@@ -73,7 +73,11 @@ SUBCOMMANDS: Final = {
     "metrics": Subcommand("headwater.cli.metrics", "Show what brokers count."),
     "doctor": Subcommand("headwater.cli.doctor", "Say what is wrong with a broker or a cluster."),
     "perf": Subcommand("headwater.cli.perf", "Measure any Kafka-compatible cluster."),
+    "pipeline": Subcommand("headwater.cli.pipeline", "Run declared pipelines on Spark."),
     "log": Subcommand("headwater.cli.log", "Look into a broker's log files and verify them."),
+    "lake": Subcommand(
+        "headwater.cli.lake", "Look into lake tables, verify and compact them, replay archives."
+    ),
 }
 
 

@@ -1,0 +1,91 @@
+"""The figures of a query follow from what Spark reports, however often one looks."""
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.pipeline.runs.query_progress import advanced
+from headwater.pipeline.runs.run_record import QueryRecord
+
+
+def report(batch_id: int, rows: int = 0, **others: Any) -> dict[str, Any]:
+    return {
+        "batchId": batch_id,
+        "numInputRows": rows,
+        "processedRowsPerSecond": 10.0,
+        "durationMs": {"triggerExecution": 100 + batch_id},
+        "sources": [],
+        "stateOperators": [],
+        **others,
+    }
+
+
+@given(st.lists(st.integers(0, 100), max_size=20), st.data())
+def test_rows_are_counted_once_in_any_looks(rows: list[int], data: st.DataObject) -> None:
+    reports = [report(number, count) for number, count in enumerate(rows)]
+    record = QueryRecord("q")
+    seen = 0
+    while seen < len(reports):
+        again = data.draw(st.integers(0, seen))
+        seen = data.draw(st.integers(seen + 1, len(reports)))
+        record = advanced(record, reports[again:seen])
+    assert record.row_count == sum(rows)
+    assert record.batch_id == (len(rows) - 1 if rows else None)
+
+
+def test_all_figures_of_a_report() -> None:
+    offsets = {"orders": {"0": 10, "1": 5}, "@headwater": {"bootstrap": "x", "group": ""}}
+    latest = {"orders": {"0": 12, "1": 5, "2": 7}, "@headwater": {"bootstrap": "x", "group": ""}}
+    record = advanced(
+        QueryRecord("q"),
+        [
+            report(
+                3,
+                15,
+                eventTime={"watermark": "2026-01-01T00:00:00.000Z"},
+                sources=[
+                    {"endOffset": json.dumps(offsets), "latestOffset": latest},
+                    {"endOffset": {"p": {"0": 1}}, "latestOffset": None},
+                    {"description": "rate"},
+                ],
+                stateOperators=[{"numRowsTotal": 4}, {"numRowsTotal": 6}],
+            )
+        ],
+    )
+    assert record == QueryRecord(
+        "q",
+        batch_id=3,
+        row_count=15,
+        rows_per_s=10.0,
+        batch_ms=103,
+        watermark="2026-01-01T00:00:00.000Z",
+        lag={"orders": 9, "p": None, "source 3": None},
+        state_row_count=10,
+    )
+    assert record.lag_total == 9
+
+
+def test_an_idle_report_changes_only_what_it_tells() -> None:
+    before = QueryRecord("q", batch_id=3, row_count=15, batch_ms=200, watermark="2026-01-01")
+    idle = report(3, 0, processedRowsPerSecond=None, eventTime={"watermark": "1970-01-01T00:00:00"})
+    after = advanced(before, [idle])
+    assert (after.row_count, after.batch_ms, after.watermark) == (15, 200, "2026-01-01")
+    assert after.rows_per_s == 0.0
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(max_size=5) | st.integers(),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+@given(VALUES, VALUES)
+def test_offsets_of_any_form_are_no_failure(end: Any, latest: Any) -> None:
+    sources = [{"endOffset": end, "latestOffset": latest}]
+    record = advanced(QueryRecord("q"), [report(0, sources=sources)])
+    assert len(record.lag) == 1 and record.batch_id == 0
