@@ -4,6 +4,8 @@ A campaign is a function of a seed that raises if anything is wrong, so that one
 failure back. Every seed goes through every campaign chosen, in two processes, until the time is up,
 a seed fails or Ctrl-C. A failure is reported with its seed first and makes the exit code 1; so does
 a seed that does not come to an end, or that ends its process.
+
+`--archive N` is another soak: N records archived by Spark and proven (`archive_soak`).
 """
 
 from __future__ import annotations
@@ -225,6 +227,11 @@ def _report(outcome: Outcome) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
+    if options.archive is not None:
+        # Imported here, because campaigns need neither Spark nor Arrow.
+        from bench.archive_soak import soak_archive
+
+        return soak_archive(options.archive)
     first_seed = random.SystemRandom().randrange(10**9) if options.seed is None else options.seed
     seeds = itertools.islice(itertools.count(first_seed), options.count)
     names = options.campaign or list(CAMPAIGNS)
@@ -252,6 +259,12 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help=f"only this one, may be repeated: {', '.join(CAMPAIGNS)}",
     )
     parser.add_argument("--workers", type=int, default=2, help="processes (default: %(default)s)")
+    parser.add_argument(
+        "--archive",
+        type=int,
+        metavar="N",
+        help="no campaigns, but N records archived by Spark and verified, such as 10000000",
+    )
     return parser.parse_args(arguments)
 
 

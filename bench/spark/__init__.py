@@ -1,0 +1,1 @@
+"""Our connector for Spark measured beside Spark's own for Kafka."""
