@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run test test-full soak bench bench-client bench-cluster bench-log lint format docs clean
+.PHONY: help venv run demo test test-full soak bench bench-client bench-cluster bench-log bench-spark lint format docs clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ venv: $(STAMP)  ## Make or refresh the virtual environment
 
 run: $(STAMP)  ## Set everything up and serve: one broker on 127.0.0.1:9092, data in ./headwater-data
 	$(BIN)/headwater serve --broker-id 0 --set metrics.listen=127.0.0.1:9404 $(ARGS)
+
+demo: $(STAMP)  ## A broker, a shop's orders, three pipelines on Spark, a chart, all checked: 3 minutes
+	$(BIN)/python -m headwater.pipeline.demo $(ARGS)
 
 test: lint  ## Lint, types and every test in its small form
 	$(BIN)/pytest -n $(WORKERS) -q --durations=10 $(ARGS)
@@ -44,6 +47,9 @@ bench-client: $(STAMP)  ## Measure the client against other Python clients: ARGS
 bench-cluster: $(STAMP)  ## Measure a cluster against one of Apache Kafka: ARGS=--quick for a short run
 	$(BIN)/python -m bench.cluster $(ARGS)
 
+bench-spark: $(STAMP)  ## Measure our Spark connector against Spark's own for Kafka: ARGS=--quick for a short run
+	$(BIN)/python -m bench.spark $(ARGS)
+
 bench-log: $(STAMP)  ## Measure the partition log against bare system calls
 	$(BIN)/python -m bench.log $(ARGS)
 
@@ -60,6 +66,8 @@ docs: $(STAMP)  ## Write the reference pages that come from tables in the source
 	$(BIN)/python -m headwater.cli.reference > docs/settings.md
 	$(BIN)/python -m headwater.cli.client_reference settings > docs/client-settings.md
 	$(BIN)/python -m headwater.cli.client_reference errors > docs/client-errors.md
+	$(BIN)/python -m headwater.cli.pipeline_reference > docs/pipeline-reference.md
+	$(BIN)/python -m headwater.cli.spark_reference docs/spark.md
 	$(BIN)/python -m tools.file_map
 
 clean:  ## Remove the virtual environment, caches and build output

@@ -31,6 +31,7 @@ _LAYERS: Final = (
     "client",
     "java",
     "zookeeper",
+    "pipeline",
     "cli",
     "testing",
     "sim",
@@ -72,7 +73,7 @@ def _section(folder: Path) -> str:
         )
     modules = [path for path in sorted(folder.glob("*.py")) if not path.name.startswith("__")]
     if not modules:
-        return ""
+        return f"### {name}\n\n{first_sentence(folder / '__init__.py')}.\n"
     rows = [f"| `{path.relative_to(SOURCE)}` | {first_sentence(path)} |" for path in modules]
     return "\n".join([f"### {name}", "", "| File | What it is |", "|---|---|", *rows, ""])
 
