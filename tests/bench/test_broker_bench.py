@@ -345,6 +345,7 @@ def test_every_row_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out.strip() == (directory / "broker.md").read_text().strip()
 
 
+@pytest.mark.full
 @pytest.mark.kafka
 def test_apache_kafka_beside_headwater(tmp_path: Path) -> None:
     require_apache_kafka()

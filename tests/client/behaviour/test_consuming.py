@@ -164,6 +164,9 @@ def test_records_that_were_deleted_meanwhile(cluster: Cluster, reset: str) -> No
     with Producer(bootstrap_servers=cluster.bootstrap) as producer:
         for value in numbers(0, 50):
             producer.send(topic, value).result(30)
+    # Before the consumer is there, because it fetches ahead as soon as it has a position.
+    with Admin(bootstrap_servers=cluster.bootstrap) as admin:
+        require_all(admin.delete_records({partition: 40}))
     with Consumer(
         bootstrap_servers=cluster.bootstrap,
         auto_offset_reset=reset,
@@ -171,8 +174,6 @@ def test_records_that_were_deleted_meanwhile(cluster: Cluster, reset: str) -> No
     ) as consumer:
         consumer.assign([partition])
         consumer.seek(partition, 0)
-        with Admin(bootstrap_servers=cluster.bootstrap) as admin:
-            require_all(admin.delete_records({partition: 40}))
         if reset == "none":
             with pytest.raises(KafkaError) as lost:
                 take(consumer, 10)

@@ -7,7 +7,7 @@ its batches, which are numbered from 0 again, are not taken for those of the old
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -88,7 +88,13 @@ def _table_name(sink: SinkSpec) -> str:
 
 
 def _exists(sink: SinkSpec, frame: DataFrame) -> bool:
-    return frame.sparkSession.catalog.tableExists(_table_name(sink))
+    spark = frame.sparkSession
+    if sink.iceberg:
+        return spark.catalog.tableExists(sink.iceberg)
+    # The catalog has an error instead of a no for a path at which there is no table yet.
+    java: Any = spark._jvm
+    is_there: bool = java.io.delta.tables.DeltaTable.isDeltaTable(spark._jsparkSession, sink.delta)
+    return is_there
 
 
 def _newest(sink: SinkSpec, frame: DataFrame) -> DataFrame:

@@ -31,6 +31,7 @@ from headwater.base.errors import KafkaError
 from headwater.pipeline.lag.commit_backlog import CommitBacklog, DueCommit
 from headwater.pipeline.lag.finished_batch import FinishedBatch, SourceReport, offsets_to_commit
 from headwater.pipeline.lag.group_committer import GroupCommitter
+from headwater.pipeline.lag.group_standings import GroupStandings, Standings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,8 +60,9 @@ class LagReporter(StreamingQueryListener):
     def __init__(self, spark: SparkSession, client_settings: dict[str, Any]) -> None:
         self._session = spark
         self._committer = GroupCommitter(client_settings)
+        self._standings = GroupStandings()
         self._backlog = CommitBacklog()
-        #: Guards the backlog and the two marks below.
+        #: Guards these two and the marks below.
         self._changed = threading.Condition()
         self._is_committing = False
         self._is_closed = False
@@ -84,7 +86,10 @@ class LagReporter(StreamingQueryListener):
         self.add(batch)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """Its last batch has been told of before."""
+        """Its last batch was told of before. One that has failed still holds its group back."""
+        if event.exception is None:
+            with self._changed:
+                self._commit_soon(self._standings.forget(str(event.id)), "Spark")
 
     # -- called by anybody -----------------------------------------------------------------------
 
@@ -92,9 +97,12 @@ class LagReporter(StreamingQueryListener):
         """Have the offsets of `batch` committed soon."""
         found = offsets_to_commit(batch, self._committer.bootstrap_servers)
         with self._changed:
-            for key, positions in found.items():
-                self._backlog.add(key, positions, batch.note)
-            self._changed.notify_all()
+            self._commit_soon(self._standings.report(batch.query_id, found), batch.note)
+
+    def _commit_soon(self, standings: Standings, note: str) -> None:
+        for key, positions in standings.items():
+            self._backlog.add(key, positions, note)
+        self._changed.notify_all()
 
     def flush(self, timeout_s: float = FLUSH_TIMEOUT_S) -> bool:
         """Wait until the progress of all batches that are finished by now is committed.
