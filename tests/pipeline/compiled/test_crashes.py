@@ -49,12 +49,13 @@ RUN_TIMEOUT_S = 600
 
 def _start(file: Path, broker: RunningBroker, folder: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "tests.support.pipeline_run_program"]
-    return subprocess.Popen(
-        [*command, str(file), broker.bootstrap, str(folder)],
-        cwd=Path(__file__).parents[3],
-        stdout=subprocess.DEVNULL,
-        stderr=(folder / "run.log").open("ab"),
-    )
+    with (folder / "run.log").open("ab") as log:
+        return subprocess.Popen(
+            [*command, str(file), broker.bootstrap, str(folder)],
+            cwd=Path(__file__).parents[3],
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+        )
 
 
 def _planned_count(folder: Path) -> int:
