@@ -63,7 +63,11 @@ class Member(AskedMachine):
     membership: ClassicMembership
 
     def __init__(
-        self, assignors: Iterable[object] = ("range",), settings: Mapping[str, object] | None = None
+        self,
+        assignors: Iterable[object] = ("range",),
+        settings: Mapping[str, object] | None = None,
+        *,
+        has_polled: bool = True,
     ) -> None:
         self.coordinators = CoordinatorCache()
         self.coordinators.learn(COORDINATOR, 1)
@@ -83,6 +87,8 @@ class Member(AskedMachine):
             notify=self._notified,
         )
         super().__init__(self.membership)
+        if has_polled:
+            self.membership.polled(self.now_s)
 
     def _notified(self) -> None:
         self.notified_count += 1

@@ -42,6 +42,15 @@ def test_a_member_id_is_handed_out_first() -> None:
     assert ask.target == COORDINATOR and ask.lane is Lane.COORDINATION
 
 
+def test_nobody_joins_who_does_not_poll() -> None:
+    member = Member(has_polled=False)
+    member.subscribe("a")
+    assert member.look() == []
+    member.membership.polled(member.now_s)
+    first, _ = member.take(JoinGroupRequest)
+    assert first.member_id == ""
+
+
 def test_what_a_join_says() -> None:
     member = Member(
         ["range", "sticky"],

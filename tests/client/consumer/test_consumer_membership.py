@@ -55,7 +55,9 @@ def entries(*partitions: TopicPartition, ids: Mapping[str, uuid.UUID] = IDS) -> 
 class Member(AskedMachine):
     membership: ConsumerMembership
 
-    def __init__(self, settings: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self, settings: Mapping[str, object] | None = None, *, has_polled: bool = True
+    ) -> None:
         self.coordinators = CoordinatorCache()
         self.coordinators.learn(COORDINATOR, 1)
         self.metadata = ClusterMetadata()
@@ -75,6 +77,8 @@ class Member(AskedMachine):
             notify=lambda: None,
         )
         super().__init__(self.membership)
+        if has_polled:
+            self.membership.polled(self.now_s)
         self.learn(IDS)
 
     def learn(self, ids: Mapping[str, uuid.UUID]) -> None:
@@ -114,6 +118,15 @@ class Member(AskedMachine):
         if partitions:
             self.told(1)
         assert self.membership.is_stable and self.is_quiet()
+
+
+def test_nobody_joins_who_does_not_poll() -> None:
+    member = Member(has_polled=False)
+    member.subscribe("a")
+    assert member.look() == []
+    member.membership.polled(member.now_s)
+    first, _ = member.take(Request)
+    assert (first.member_epoch, first.subscribed_topic_names) == (0, ["a"])
 
 
 def test_the_first_heartbeat_says_everything() -> None:

@@ -186,7 +186,7 @@ class MembershipState(ABC):
         """A subscription after none, or after a failure."""
         self._has_failed = False
         self._has_failed_for_good = False
-        self._poll_limit.polled(now_s)
+        self._poll_limit.start_anew(now_s)
         self._prepare(now_s)
 
     def _say_farewell(self, reason: str, now_s: float) -> Completion[None]:
