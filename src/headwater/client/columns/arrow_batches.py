@@ -31,7 +31,7 @@ from headwater.client.columns.arrow_fields import (
     header_column,
     header_type,
 )
-from headwater.client.columns.arrow_library import load_arrow
+from headwater.client.columns.arrow_library import load_arrow, number_array, text_array
 from headwater.client.columns.decoded_columns import RecordColumns
 from headwater.client.columns.varint_arrays import Longs
 
@@ -111,39 +111,39 @@ def _topics(making: _Making, kind: pyarrow.DataType) -> pyarrow.Array:
     arrow, parts, counts, _ = making
     names = list(dict.fromkeys(part.topic for part in parts))
     if kind == arrow.string() and len(names) == 1:
-        return arrow.repeat(arrow.scalar(names[0], kind), sum(counts))
+        return arrow.repeat(text_array(arrow, names)[0], sum(counts))
     numbers = np.repeat(np.array([names.index(part.topic) for part in parts], np.int32), counts)
     column = arrow.DictionaryArray.from_arrays(
-        arrow.array(numbers), arrow.array(names, arrow.string())
+        number_array(arrow, numbers), text_array(arrow, names)
     )
     return column.cast(kind) if kind == arrow.string() else column
 
 
 def _partitions(making: _Making, kind: pyarrow.DataType) -> pyarrow.Array:
     numbers = np.array([part.partition for part in making.parts], np.int32)
-    return making.arrow.array(np.repeat(numbers, making.counts))
+    return number_array(making.arrow, np.repeat(numbers, making.counts))
 
 
 def _offsets(making: _Making, kind: pyarrow.DataType) -> pyarrow.Array:
-    return making.arrow.array(_joined([columns.offsets for columns in making.all_columns]))
+    return number_array(making.arrow, _joined([columns.offsets for columns in making.all_columns]))
 
 
 def _timestamps(making: _Making, kind: pyarrow.DataType) -> pyarrow.Array:
     arrow = making.arrow
     times = _joined([columns.timestamps for columns in making.all_columns])
     if not arrow.types.is_timestamp(kind):
-        return arrow.array(times)
+        return number_array(arrow, times)
     if kind.unit == "us":
         # A time that does not fit becomes the furthest that does, on whole milliseconds.
         times = np.clip(times, -_MS_OF_US_MAX, _MS_OF_US_MAX) * 1_000
-    return arrow.array(times).view(kind)
+    return number_array(arrow, times).view(kind)
 
 
 def _timestamp_types(making: _Making, kind: pyarrow.DataType) -> pyarrow.Array:
     runs = [run for columns in making.all_columns for run in columns.runs]
     width = np.int32 if kind == making.arrow.int32() else np.int8
     kinds = np.array([run.timestamp_type for run in runs], width)
-    return making.arrow.array(np.repeat(kinds, [run.record_count for run in runs]))
+    return number_array(making.arrow, np.repeat(kinds, [run.record_count for run in runs]))
 
 
 def _keys(making: _Making, kind: pyarrow.DataType) -> pyarrow.Array:

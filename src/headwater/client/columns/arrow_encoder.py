@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from headwater.client.columns.arrow_library import binary_array, load_arrow
+from headwater.client.columns.arrow_library import binary_array, load_arrow, number_array
 from headwater.client.columns.arrow_rows import ArrowRows, join_rows, number_rows, read_rows
 from headwater.client.columns.key_hashes import murmur2_of_fields, partitions_of
 from headwater.client.columns.varint_arrays import Longs
@@ -101,7 +101,7 @@ def _by_partition(rows: ArrowRows, partitions: Longs) -> tuple[ArrowRows, list[_
         for number, last in enumerate(lasts.tolist())
         if counts[number]
     ]
-    indexes = arrow.array(order)
+    indexes = number_array(arrow, order)
     return (
         ArrowRows(
             None if rows.keys is None else rows.keys.take(indexes),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from headwater.client.columns.arrow_library import number_array, text_array, truth_array
 from headwater.client.columns.decoded_columns import RecordColumns
 from headwater.client.columns.varint_arrays import Longs
 from headwater.wire.records import Buffer
@@ -73,15 +74,15 @@ def _fields(arrow: ModuleType, places: FieldPlaces) -> pyarrow.Array:
     scattered = arrow.Array.from_buffers(
         arrow.binary(), 2 * count, [validity, arrow.py_buffer(offsets), arrow.py_buffer(data)]
     )
-    return scattered.take(arrow.array(np.arange(1, 2 * count, 2, dtype=np.int32)))
+    return scattered.take(number_array(arrow, np.arange(1, 2 * count, 2, dtype=np.int32)))
 
 
 def _no_headers(arrow: ModuleType, count: int, null_for_none: bool) -> pyarrow.Array:
     kind = header_type(arrow)
     if null_for_none:
         return arrow.nulls(count, kind)
-    bounds = arrow.array(np.zeros(count + 1, np.int32))
-    return arrow.ListArray.from_arrays(bounds, arrow.array([], kind.value_type))
+    bounds = number_array(arrow, np.zeros(count + 1, np.int32))
+    return arrow.ListArray.from_arrays(bounds, arrow.nulls(0, kind.value_type))
 
 
 def _headers(arrow: ModuleType, columns: RecordColumns, null_for_none: bool) -> pyarrow.Array:
@@ -94,8 +95,8 @@ def _headers(arrow: ModuleType, columns: RecordColumns, null_for_none: bool) -> 
     keys = _fields(arrow, FieldPlaces(data, headers.key_starts[own], headers.key_sizes[own]))
     values = _fields(arrow, FieldPlaces(data, headers.value_starts[own], headers.value_sizes[own]))
     structs = arrow.StructArray.from_arrays([_texts(arrow, keys), values], names=["key", "value"])
-    bounds = arrow.array((headers.firsts - first).astype(np.int32))
-    mask = arrow.array(np.diff(headers.firsts) == 0) if null_for_none else None
+    bounds = number_array(arrow, (headers.firsts - first).astype(np.int32))
+    mask = truth_array(arrow, np.diff(headers.firsts) == 0) if null_for_none else None
     return arrow.ListArray.from_arrays(bounds, structs, mask=mask)
 
 
@@ -105,4 +106,4 @@ def _texts(arrow: ModuleType, keys: pyarrow.Array) -> pyarrow.Array:
         return keys.cast(arrow.string())
     except arrow.ArrowInvalid:
         names = [key.decode("utf-8", "replace") for key in keys.to_pylist()]
-        return arrow.array(names, arrow.string())
+        return text_array(arrow, names)

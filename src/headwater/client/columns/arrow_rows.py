@@ -11,12 +11,13 @@ Other columns are refused, because whoever gave them would miss them in the topi
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from headwater.client.columns.arrow_library import binary_array, load_arrow
+from headwater.client.columns.arrow_library import binary_array, load_arrow, nulls_of, numbers_of
 from headwater.client.columns.varint_arrays import Longs
 from headwater.client.columns.varint_rows import write_rows, zigzag
 from headwater.client.kafka_errors import InvalidRecordError
@@ -80,7 +81,7 @@ def _pieces(
 def _rows_of(arrow: ModuleType, table: pyarrow.Table, now_ms: int) -> ArrowRows:
     columns = {
         # An empty array beside the others makes Arrow move them together, with small offsets.
-        name: arrow.concat_arrays([*column.chunks, arrow.array([], column.type)])
+        name: arrow.concat_arrays([*column.chunks, arrow.nulls(0, column.type)])
         if column.num_chunks != 1 or _is_large(arrow, column.type)
         else column.chunk(0)
         for name, column in zip(table.column_names, table.columns, strict=True)
@@ -127,8 +128,14 @@ def _binary(arrow: ModuleType, name: str, column: pyarrow.Array) -> pyarrow.Arra
 
 
 def _sizes(arrow: ModuleType, column: pyarrow.Array) -> Longs:
-    sizes = arrow.compute.binary_length(column).fill_null(_NULL_SIZE)
-    return sizes.to_numpy(zero_copy_only=False).astype(np.int64)  # type: ignore[no-any-return]
+    return _lengths(arrow, arrow.compute.binary_length(column), _NULL_SIZE)
+
+
+def _lengths(arrow: ModuleType, column: pyarrow.Array, null_length: int) -> Longs:
+    width = np.int64 if column.type == arrow.int64() else np.int32
+    lengths = numbers_of(column, width).astype(np.int64)
+    lengths[nulls_of(column)] = null_length
+    return lengths
 
 
 def _timestamps(arrow: ModuleType, column: pyarrow.Array, now_ms: int) -> Longs:
@@ -140,8 +147,8 @@ def _timestamps(arrow: ModuleType, column: pyarrow.Array, now_ms: int) -> Longs:
             f"The column 'timestamp' holds {column.type}, but timestamps are int64 milliseconds "
             f"or an Arrow timestamp."
         )
-    times = column.cast(arrow.int64()).fill_null(now_ms)
-    return times.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    column = column.cast(arrow.int64())
+    return np.where(nulls_of(column), now_ms, numbers_of(column, np.int64))
 
 
 def _tails(arrow: ModuleType, column: pyarrow.Array) -> pyarrow.Array | None:
@@ -156,8 +163,7 @@ def _tails(arrow: ModuleType, column: pyarrow.Array) -> pyarrow.Array | None:
             f"The column 'headers' holds {column.type}, but headers are "
             f"list<struct<key: string, value: binary>>."
         )
-    counts = arrow.compute.list_value_length(column).fill_null(0)
-    counts = counts.to_numpy(zero_copy_only=False).astype(np.int64)
+    counts = _lengths(arrow, arrow.compute.list_value_length(column), 0)
     if not counts.any():
         return None
     fields = column.flatten().flatten()
@@ -187,5 +193,11 @@ def number_rows(arrow: ModuleType, numbers: Longs) -> pyarrow.Array:
 def join_rows(arrow: ModuleType, *columns: pyarrow.Array) -> pyarrow.Array:
     """The bytes of each row one after the other; null has none."""
     return arrow.compute.binary_join_element_wise(
-        *columns, arrow.scalar(b"", arrow.binary()), null_handling="replace", null_replacement=b""
+        *columns, _nothing(arrow), null_handling="replace", null_replacement=b""
     )
+
+
+@cache
+def _nothing(arrow: ModuleType) -> pyarrow.Scalar:
+    """No bytes."""
+    return binary_array(arrow, b"", np.zeros(2, np.int32), 1)[0]
