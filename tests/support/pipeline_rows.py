@@ -66,7 +66,7 @@ def tumbling(events: Iterable[Event], width_s: int, slide_s: int | None = None) 
 
 
 def sessions(events: Iterable[Event], gap_s: int) -> dict[tuple[int, int, str], int]:
-    """Count by begin, end and customer of runs of events less than a gap apart."""
+    """Count by begin, end and customer of runs of events not more than a gap apart."""
     by_customer: dict[str, list[int]] = defaultdict(list)
     for event in events:
         by_customer[event.who].append(event.time_s)
@@ -74,7 +74,8 @@ def sessions(events: Iterable[Event], gap_s: int) -> dict[tuple[int, int, str], 
     for who, times in by_customer.items():
         run: list[int] = []
         for time_s in sorted(times):
-            if run and time_s >= run[-1] + gap_s:
+            # An event just at the end of a session belongs to it, as Spark has it.
+            if run and time_s > run[-1] + gap_s:
                 found[run[0], run[-1] + gap_s, who] = len(run)
                 run = []
             run.append(time_s)
