@@ -28,7 +28,7 @@ _PYTHON_TYPES: Final = {
     "float64": "float",
     "string": "str",
     "bytes": "bytes",
-    "records": "Buffer | Region",
+    "records": "Records",
     "uuid": "uuid.UUID",
 }
 _PACKAGE_DOCSTRING: Final = (
@@ -103,7 +103,7 @@ def _imports(body: str) -> Iterator[str]:
         "Buffer",
         "Field",
         "Message",
-        "Region",
+        "Records",
         "Struct",
         "VersionRange",
     ]

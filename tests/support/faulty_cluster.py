@@ -110,8 +110,8 @@ class FaultyCluster:
         if isinstance(ask.request, ProduceRequest):
             for topic in ask.request.topic_data:
                 for each in topic.partition_data:
-                    assert isinstance(each.records, bytes | bytearray)
-                    batches[TopicPartition(topic.name, each.index)] = bytes(each.records)
+                    assert isinstance(each.records, tuple)
+                    batches[TopicPartition(topic.name, each.index)] = b"".join(each.records)
         broker_id = ask.target if isinstance(ask.target, int) else COORDINATOR_ID
         self._connections[broker_id].append(Flight(ask, batches))
 

@@ -289,8 +289,8 @@ class PlayedCluster:
                 elif self.leaders[partition.index] != broker_id:
                     answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
                 else:
-                    assert isinstance(partition.records, bytearray)
-                    outcome = self.logs[partition.index].append(bytes(partition.records))
+                    assert isinstance(partition.records, tuple)
+                    outcome = self.logs[partition.index].append(b"".join(partition.records))
                     answer.error_code, answer.base_offset = outcome
                 answers.partition_responses.append(answer)
             response.responses.append(answers)

@@ -5,6 +5,7 @@ import uuid
 import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.region import Records
 from headwater.wire.codec import (
     MalformedMessageError,
     Part,
@@ -40,10 +41,11 @@ from headwater.wire.messages.produce import (
     TopicProduceData,
 )
 from headwater.wire.reader_source import REQUEST_ELEMENTS_MAX
+from headwater.wire.writer_source import UNCOPIED_SIZE_MIN
 from tests.support.fake_region import FakeRegion
 
 
-def fetch_response(*records: bytes | FakeRegion | None) -> FetchResponse:
+def fetch_response(*records: Records | None) -> FetchResponse:
     partitions = [
         PartitionData(partition_index=index, records=each) for index, each in enumerate(records)
     ]
@@ -51,8 +53,8 @@ def fetch_response(*records: bytes | FakeRegion | None) -> FetchResponse:
 
 
 def bytes_of(part: Part) -> bytes:
-    assert isinstance(part, bytes)
-    return part
+    assert isinstance(part, bytes | bytearray)
+    return bytes(part)
 
 
 def test_classic_and_compact_encodings() -> None:
@@ -240,6 +242,18 @@ def test_an_empty_region_is_left_out() -> None:
 def test_nothing_follows_a_region_that_ends_the_message() -> None:
     parts = encode_parts(fetch_response(FakeRegion(9)), 4)
     assert parts[1:] == [FakeRegion(9)]
+
+
+@pytest.mark.parametrize("bulk_size", [0, 10, UNCOPIED_SIZE_MIN - 1, UNCOPIED_SIZE_MIN, 100_000])
+def test_records_in_a_tuple_are_those_bytes(bulk_size: int) -> None:
+    bulk = bytearray(b"b" * bulk_size)
+    apart = fetch_response((b"head", bulk), b"abc", (b"tail",), (b"head", bulk))
+    expected = encode(fetch_response(b"head" + bulk, b"abc", b"tail", b"head" + bulk), 12)
+    assert encode(apart, 12) == expected
+    parts = encode_parts(apart, 12)
+    assert b"".join(bytes_of(part) for part in parts) == expected
+    # Large ones go out from where they are.
+    assert sum(part is bulk for part in parts) == (2 if bulk_size >= UNCOPIED_SIZE_MIN else 0)
 
 
 def test_a_region_cannot_become_bytes() -> None:

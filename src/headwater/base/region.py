@@ -38,3 +38,5 @@ class Region(Protocol):
 
 
 Part = bytes | bytearray | memoryview | Region
+#: What a message may hold as records; a tuple has a header and, at its end, the bulk of them.
+Records = Buffer | Region | tuple[Buffer, ...]

@@ -21,7 +21,7 @@ from headwater.wire.records import (
     UnsupportedCompressionError,
 )
 from headwater.wire.records.batch_header import HEADER_STRUCT
-from headwater.wire.schema import Region
+from headwater.wire.schema import Records
 
 #: Where in a batch its length, its magic and the low byte of its attributes are.
 _LENGTH_POSITION: Final = 8
@@ -36,7 +36,7 @@ ZSTD_SINCE: Final = 7
 
 
 def check_partition_records(
-    records: Buffer | Region | None, api_version: int, transactional_id: str | None
+    records: Records | None, api_version: int, transactional_id: str | None
 ) -> Buffer:
     """The one batch in `records`; bytes behind it that are no whole batch do not count.
 

@@ -32,6 +32,8 @@ ALIGNED_SIZE_MIN = 60 * 1024
 """From here on it pays to let sendfile start at a page of the file, and to read what is before."""
 JOINED_SIZE_MAX = 64 * 1024
 """Bytes are joined to one write up to here; more are handed over as they are."""
+WRITTEN_SIZE_MAX = 1024 * 1024
+"""About so much is handed over at once."""
 PIECE_SIZE = 256 * 1024
 """How much of a region is read at once where sendfile cannot be used."""
 TURN_SIZE = 1024 * 1024
@@ -202,7 +204,7 @@ class Sender:
         queue = self._queue
         buffers: list[Buffer] = []
         size = 0
-        while queue and size < JOINED_SIZE_MAX:
+        while queue and size < WRITTEN_SIZE_MAX:
             part = queue[0]
             if type(part) in BUFFER_TYPES:
                 data = cast("Buffer", part)

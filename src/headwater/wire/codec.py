@@ -68,9 +68,12 @@ def encode(message: Message, version: int) -> bytes:
     pieces: list[bytes] = []
     parts: list[Part] = []
     _write(message, version, pieces, parts)
-    if parts:
+    if not parts:
+        return b"".join(pieces)
+    buffers = [part for part in parts if isinstance(part, (bytes, bytearray, memoryview))]
+    if len(buffers) < len(parts):
         raise UnencodableMessageError(f"A {type(message).__name__} holds a region of a file.")
-    return b"".join(pieces)
+    return b"".join([*buffers, *pieces])
 
 
 def encode_parts(message: Message, version: int) -> list[Part]:

@@ -10,7 +10,7 @@ import uuid
 from typing import Any, ClassVar, Final, NamedTuple
 
 from headwater.base.region import Buffer as Buffer
-from headwater.base.region import Region as Region
+from headwater.base.region import Records as Records
 
 ZERO_UUID: Final = uuid.UUID(int=0)
 

@@ -3,7 +3,8 @@
 A writer is one function that appends pieces of bytes to a list: a run of fixed-size fields,
 together with the length of whatever comes next, is one precompiled `struct.pack`. In the source,
 `w` appends to the list. Records that are a `Region` cannot become bytes, so there the pieces so far
-are joined into one part, and the region is the next part.
+are joined into one part, and the region is the next part. Large records that come as a tuple are a
+part of their own as well, so that nobody copies them.
 
 Fields that the version lacks are not looked at. Tagged fields are written only where they differ
 from their default; for structs that is decided field by field, in the source.
@@ -19,6 +20,9 @@ from headwater.wire.source_text import FIXED_FORMATS, LENGTH_FORMATS, SourceText
 
 # Takes the message, the list of the pieces of the last part, and the list of the parts before it.
 Writer = Callable[[Any, list[bytes], list[Part]], None]
+
+#: From here on a copy costs more than one more part.
+UNCOPIED_SIZE_MIN: Final = 32 << 10
 
 _ONE_BYTE: Final = tuple(bytes([value]) for value in range(128))
 
@@ -41,9 +45,19 @@ def varint_bytes(value: int) -> bytes:
 
 
 def append_records(records: Any, pieces: list[bytes], parts: list[Part]) -> None:
-    """Records as bytes are one more piece; as a region they end a part and are the next one."""
+    """Records as bytes are one more piece; as a region they end a part and are the next one.
+
+    So does the bulk of those in a tuple, if it is large enough that a copy costs more than a part.
+    """
     if isinstance(records, (bytes, bytearray, memoryview)):
         pieces.append(records)  # type: ignore[arg-type]
+    elif type(records) is tuple:  # Regions may be named ones.
+        pieces += records
+        if len(records[-1]) >= UNCOPIED_SIZE_MIN:
+            bulk = pieces.pop()
+            parts.append(b"".join(pieces))
+            parts.append(bulk)
+            pieces.clear()
     elif records.size > 0:
         parts.append(b"".join(pieces))
         parts.append(records)
@@ -54,6 +68,8 @@ def records_size(records: Any) -> int:
     """How many bytes the records take."""
     if isinstance(records, (bytes, bytearray, memoryview)):
         return len(records)
+    if type(records) is tuple:
+        return sum(map(len, records))
     size: int = records.size
     return size
 

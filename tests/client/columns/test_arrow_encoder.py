@@ -46,12 +46,10 @@ def records_of(section: ArrowSection, compression: Compression = Compression.NON
         max_timestamp=max_timestamp,
         compression=compression,
         compression_level=None,
-        producer_id=-1,
-        producer_epoch=-1,
-        base_sequence=-1,
         is_transactional=False,
     )
-    records = decode_batch(batch)
+    batch.assign(-1, -1, -1)
+    records = decode_batch(bytes(batch))
     assert [record.offset for record in records] == list(range(count))
     assert max(record.timestamp for record in records) == max_timestamp
     return [record._replace(offset=0) for record in records]

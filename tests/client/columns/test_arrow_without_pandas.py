@@ -30,11 +30,10 @@ for number, section in encode_arrow(
         max_timestamp=section.max_timestamp,
         compression=Compression.NONE,
         compression_level=None,
-        producer_id=-1,
-        producer_epoch=-1,
-        base_sequence=-1,
         is_transactional=False,
     )
+    batch.assign(-1, -1, -1)
+    batch = bytes(batch)
     columns = decode_batches([(memoryview(batch), read_batch_header(batch))])
     parts.append(ArrowPart("orders", number, columns))
 print(columns_to_arrow(parts).num_rows, "pandas" in sys.modules)

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.client.columns.batch_assembly import assemble_batch, reassign
+from headwater.client.columns.batch_assembly import assemble_batch
 from headwater.wire.records import (
     Compression,
     Record,
@@ -21,23 +21,23 @@ def test_assembles_what_the_plain_encoder_makes(
     producer_epoch: int,
     base_sequence: int,
     is_transactional: bool,
-    is_reassigned: bool,
+    was_of_another: bool,
 ) -> None:
     records = [record._replace(offset=index) for index, record in enumerate(given_records)]
-    batch = assemble_batch(
+    assembled = assemble_batch(
         encode_section(records, 0, records[0].timestamp),
         record_count=len(records),
         base_timestamp=records[0].timestamp,
         max_timestamp=max(record.timestamp for record in records),
         compression=compression,
         compression_level=None,
-        producer_id=-1 if is_reassigned else producer_id,
-        producer_epoch=-1 if is_reassigned else producer_epoch,
-        base_sequence=-1 if is_reassigned else base_sequence,
         is_transactional=is_transactional,
     )
-    if is_reassigned:
-        reassign(batch, producer_id, producer_epoch, base_sequence)
+    if was_of_another:
+        assembled.assign(5, 6, 7)
+    assembled.assign(producer_id, producer_epoch, base_sequence)
+    batch = bytes(assembled)
+    assert len(batch) == assembled.size_bytes
     assert batch == encode_batch(
         records,
         compression=compression,

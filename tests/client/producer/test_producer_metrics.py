@@ -68,7 +68,7 @@ def test_a_batch_is_counted_when_it_first_leaves(compression: Compression) -> No
     assert batch.data is not None
     assert figures["record-send-total"] == 10
     assert figures["record-send-rate"] == 1.0
-    assert figures["byte-total"] == figures["batch-size-avg"] == len(batch.data)
+    assert figures["byte-total"] == figures["batch-size-avg"] == batch.data.size_bytes
     assert figures["record-queue-time-max"] == 250
     if compression is Compression.NONE:
         assert figures["compression-rate-avg"] == 1.0

@@ -193,6 +193,8 @@ class PartitionSequence:
         """
         if self.needs_new_numbers:
             return True
+        if not self._line or not isinstance(self._line[0], Gone):
+            return False  # Without a hole at its begin, as nearly always.
         holes = list(itertools.takewhile(lambda place: isinstance(place, Gone), self._line))
         return Gone.REFUSED in holes or (len(holes) == len(self._line) and bool(holes))
 

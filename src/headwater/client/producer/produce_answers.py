@@ -48,7 +48,8 @@ def topic_data(
             known = metadata.existing_topic(name)
             have_ids = have_ids and known.has_id
             topic = topics[name] = TopicProduceData(name=name, topic_id=known.topic_id)
-        topic.partition_data.append(PartitionProduceData(index=partition, records=batch.data))
+        records = None if batch.data is None else batch.data.buffers
+        topic.partition_data.append(PartitionProduceData(index=partition, records=records))
     return list(topics.values()), have_ids
 
 

@@ -16,7 +16,7 @@ from typing import Final
 from headwater.base.checks import check
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.client.columns.batch_assembly import assemble_batch, reassign
+from headwater.client.columns.batch_assembly import AssembledBatch, assemble_batch
 from headwater.client.columns.list_encoder import encode_records
 from headwater.client.producer.producer_identity import NO_IDENTITY, ProducerIdentity
 from headwater.client.producer.record_metadata import OnDelivery, RecordMetadata
@@ -84,7 +84,7 @@ class ProduceBatch:
         #: About the batch's size before compression; once encoded, exactly.
         self.size_bytes = HEADER_SIZE
         #: Its bytes, once encoded.
-        self.data: bytearray | None = None
+        self.data: AssembledBatch | None = None
         #: Stays so without idempotence.
         self.identity: ProducerIdentity = NO_IDENTITY
         self.base_sequence = NO_SEQUENCE
@@ -182,18 +182,14 @@ class ProduceBatch:
             max_timestamp=section.max_timestamp,
             compression=compression,
             compression_level=level,
-            producer_id=NO_IDENTITY.producer_id,
-            producer_epoch=NO_IDENTITY.epoch,
-            base_sequence=NO_SEQUENCE,
             is_transactional=is_transactional,
-            has_checksum=False,
         )
 
     def stamp(self) -> None:
         """Let `data` carry the present identity and sequence, and the checksum."""
         stamp = (*self.identity, self.base_sequence)
         if stamp != self._stamp and self.data is not None:
-            reassign(self.data, *stamp)
+            self.data.assign(*stamp)
             self._stamp = stamp
 
     def split(self) -> tuple[ProduceBatch, ProduceBatch]:
@@ -223,7 +219,7 @@ class ProduceBatch:
     def _unpack(self) -> None:
         """Turn records that came as columns into lists."""
         check(self.data is not None, "a batch is split that was never sent")
-        for record in decode_records(bytes(self.data or b"")):
+        for record in decode_records(bytes(self.data) if self.data else b""):
             self.add(
                 SerializedRecord(record.timestamp, record.key, record.value, record.headers, 0)
             )

@@ -48,7 +48,7 @@ class ProducerMetrics:
         """A batch leaves, for the first time or again."""
         if batch.attempt_count > 1 or batch.data is None:
             return
-        size_bytes, record_count = len(batch.data), batch.record_count
+        size_bytes, record_count = batch.data.size_bytes, batch.record_count
         samples = self._samples
         samples["record-send"].record(record_count, now_s)
         samples["byte"].record(size_bytes, now_s)
