@@ -194,7 +194,7 @@ async def test_a_failure_that_could_not_be_written_is_worked_off_later(
     await crowd.fail(1)
     await crowd.settle()
     assert journal.refusals == 0
-    assert (crowd.partition().leader, crowd.partition().isr) == (2, (2, 0))
+    assert (crowd.partition().leader, crowd.partition().isr) == (2, (1, 2, 0))
     assert describe(crowd.image) == describe(await fresh_image(crowd))
     assert crowd.seat.depositions == []
     await crowd.close()

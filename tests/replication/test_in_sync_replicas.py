@@ -210,13 +210,14 @@ def test_a_late_answer_of_an_earlier_epoch_changes_nothing() -> None:
     assert not owner.is_waiting_for(proposal)
 
 
-def test_the_leader_of_followers_that_are_all_gone_goes_on_alone() -> None:
+def test_a_leader_goes_on_at_once_without_followers_that_are_gone() -> None:
     world = LedPartition()
     world.append(2)
     world.parts.brokers = {each: world.parts.brokers[each] for each in (0, 1)}
     world.leadership.brokers_changed()
-    # One is left: it is the controller who takes the other out.
-    assert world.controller.wanted == []
+    assert world.controller.wanted == [(0, 1)]
+    world.controller.accept()
+    assert world.high_watermark == 0
     world.parts.brokers = {0: world.parts.brokers[0]}
     world.leadership.brokers_changed()
     assert world.controller.wanted == [(0,)]

@@ -121,6 +121,38 @@ def test_two_members_of_an_isr_of_two_may_not_lose_power_together(world: Cluster
     world.run(run())
 
 
+@pytest.mark.parametrize("end", ["stop", "kill"])
+@pytest.mark.parametrize("last", [0, 1, 2])
+def test_the_last_copy_counts_though_its_broker_goes_before_the_others_are_missed(
+    world: ClusterWorld, end: str, last: int
+) -> None:
+    """Two lose power, and with it what they had; the third one goes while they are taken for alive.
+
+    It is the only one that must not leave the ISR.
+    """
+
+    async def run() -> None:
+        await start(world)
+        await produce(world, 10)
+        observer, hosts = world.observer, world.hosts
+        others = [broker_id for broker_id in range(3) if broker_id != last]
+        for broker_id in others:
+            assert observer.may_lose_power(broker_id)
+            assert observer.power_lost(broker_id) == []
+            hosts[broker_id].lose_power()
+        if end == "stop":
+            assert await hosts[last].stop()
+        else:
+            hosts[last].kill()
+        for broker_id in (*others, last):
+            async with asyncio.timeout(60):
+                while not await hosts[broker_id].start():
+                    await asyncio.sleep(0.5)
+        await check(world)
+
+    world.run(run())
+
+
 def test_a_broker_that_is_paused_is_found_where_it_was(world: ClusterWorld) -> None:
     async def run() -> None:
         await start(world)

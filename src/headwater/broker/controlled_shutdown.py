@@ -1,8 +1,8 @@
 """Controlled shutdown: before a broker stops, the controller gives its leaderships to others.
 
-So clients find the new leaders at once, instead of after a session has run out. The controller also
-takes the broker out of the ISRs, so that no leader waits for it. What nobody else can lead stays
-without a leader until the broker is back. A controller that cannot be asked is asked again,
+So clients find the new leaders at once, instead of after a session has run out. When the broker has
+signed off, they take it out of their ISRs. What nobody else can lead stays without a leader until
+the broker is back. A controller that cannot be asked is asked again,
 `controlled.shutdown.max.retries` times; then the broker stops all the same.
 """
 

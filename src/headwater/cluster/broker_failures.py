@@ -1,16 +1,14 @@
 """What becomes of a partition when brokers fail, come back or come back without their last records.
 
-Who leaves the ISR. A broker that is gone leaves, because it no longer follows; one that came back
-in a new life leaves too, since nobody knows what it missed. A broker that stopped without notice
-and came back *unclean* may have lost what it had not yet written to disk: it may not lead before it
-has caught up with somebody who has it.
+Who leaves the ISR. A broker that stopped without notice and came back *unclean* may have lost what
+it had not yet written to disk: it may not lead before it has caught up with somebody who has it.
 
-Who stays. An ISR is never empty: the brokers in it are the only ones known to have everything that
-was acknowledged. If all of them are gone, seen at one and the same time, all of them stay, for each
-of them had everything when it went; the first one that comes back will lead. If one is left of two
-or more, one of those that are gone stays as well (see `elections.shrunk`). Those that came back
-unclean leave in any case, unless that is all of them. Then one stays: the last leader, whose log
-was the longest, or else the first of AR.
+Who stays. All others. The brokers in an ISR are the only ones known to have everything that was
+acknowledged, and one that is gone still has it. That one is alive, or was a session ago, says less:
+it may have lost its power since. So those that are gone leave when a leader asks for it, who has
+everything and shows that it lives; those that are back in a new life, if they do not keep up with
+it. An ISR is never empty: if all came back unclean, one stays: the last leader, whose log was the
+longest, or else the first of AR.
 
 The leader. If it left, the OfflinePartition strategy finds the next one among the live brokers that
 stay, first among those that have been there all along; without one the partition is offline, which
@@ -25,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from headwater.cluster.elections import OfflinePartition, in_sync_with, led_by, shrunk
+from headwater.cluster.elections import OfflinePartition, in_sync_with, led_by
 from headwater.cluster.image import NO_LEADER, PartitionImage
 
 
@@ -50,30 +48,24 @@ class BrokerTurnover:
         """Whether there may be something to do; this is asked for every partition there is."""
         return (
             partition.leader not in self.live
-            or not self.live.issuperset(partition.isr)
-            or not self.restarted.isdisjoint(partition.isr)
+            or partition.leader in self.restarted
             or not self.unclean.isdisjoint(partition.isr)
         )
 
     def plan(self, partition: PartitionImage, *, unclean_allowed: bool) -> PartitionImage | None:
         """The partition after the change, or None if nothing changes."""
         trusted = self._trusted(partition)
-        well = tuple(each for each in trusted if not self._has_left(each))
+        well = tuple(each for each in trusted if not self._was_away(each))
         if partition.leader in well:
-            isr = shrunk(trusted, well, self.live)
-            return None if isr == partition.isr else in_sync_with(partition, isr)
+            return None if trusted == partition.isr else in_sync_with(partition, trusted)
         for candidates in (well, trusted):
             strategy = OfflinePartition(unclean_allowed and candidates is trusted)
             elected = strategy.elect(partition._replace(isr=candidates), self.electable)
             if elected is not None:
-                if elected.leader not in trusted:
-                    return elected
-                staying = {elected.leader, *(well or self.live)}
-                return elected._replace(isr=shrunk(trusted, staying, self.live))
-        isr = shrunk(trusted, well, self.live)
+                return elected._replace(isr=trusted) if elected.leader in trusted else elected
         if partition.leader != NO_LEADER:
-            return led_by(partition, NO_LEADER, isr)
-        return None if isr == partition.isr else in_sync_with(partition, isr)
+            return led_by(partition, NO_LEADER, trusted)
+        return None if trusted == partition.isr else in_sync_with(partition, trusted)
 
     def _trusted(self, partition: PartitionImage) -> tuple[int, ...]:
         """The members of the ISR that have lost nothing, or if there is none the best of them."""
@@ -85,7 +77,7 @@ class BrokerTurnover:
             partition.leader if partition.leader in isr else _first_of(partition.replicas, isr),
         )
 
-    def _has_left(self, broker_id: int) -> bool:
+    def _was_away(self, broker_id: int) -> bool:
         return (
             broker_id not in self.live or broker_id in self.restarted or broker_id in self.unclean
         )

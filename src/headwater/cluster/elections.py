@@ -3,22 +3,21 @@
 AR, the assigned replicas, are all brokers that hold a partition, the preferred leader first. ISR,
 the in-sync replicas, are those of them that have everything that was acknowledged. Every strategy
 goes through AR in its order and takes the first replica that is alive and in the ISR; they differ
-in where they look and in what becomes of the ISR:
+in where they look:
 
 - `OfflinePartition`: the leader is gone. If nobody in the ISR is alive and an unclean election is
   allowed, the first live replica leads, with an ISR of its own: what only the others had is lost.
 - `ReassignPartition`: the partition moves to other brokers; AR is where it moves to.
 - `PreferredReplica`: the first replica of AR or nobody.
-- `ControlledShutdown`: the leader is about to stop; whoever stops is neither elected nor in the ISR
-  any more.
+- `ControlledShutdown`: the leader is about to stop; whoever stops is not elected.
 
 A strategy answers with the partition as it will be, or with None if it finds nobody. The leader
 epoch grows with every election.
 
-Whoever leaves an ISR, the last but one stays (`shrunk`). With two in sync, a record counts as
-acknowledged when both have it in memory. Were one of them made the only member, the other one's
-copy would be forgotten, and a power failure of the one would lose the record. Only a leader makes
-itself the only member, by AlterPartition, after it has written everything to its disk.
+Nobody leaves an ISR by being passed over. What the members have in memory is all there is of the
+latest records, and whoever the controller takes for alive may have lost its power a moment ago: if
+another member were forgotten for its sake, those records would be, too. So it is the new leader,
+who shows by asking that it lives, that takes those out of the ISR who are gone (AlterPartition).
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class OfflinePartition:
     def elect(self, partition: PartitionImage, live: Collection[int]) -> PartitionImage | None:
         leader = _first_in_sync(partition.replicas, partition.isr, live)
         if leader is not None:
-            return led_by(partition, leader, shrunk(partition.isr, live))
+            return led_by(partition, leader, partition.isr)
         leader = next((each for each in partition.replicas if each in live), None)
         if leader is None or not self.unclean_allowed:
             return None
@@ -90,7 +89,7 @@ class ControlledShutdown:
     def elect(self, partition: PartitionImage, live: Collection[int]) -> PartitionImage | None:
         staying = {each for each in partition.isr if each not in self.shutting_down}
         leader = _first_in_sync(partition.replicas, staying, live)
-        return None if leader is None else led_by(partition, leader, shrunk(partition.isr, staying))
+        return None if leader is None else led_by(partition, leader, partition.isr)
 
 
 def led_by(partition: PartitionImage, leader: int, isr: tuple[int, ...]) -> PartitionImage:
@@ -109,19 +108,3 @@ def _first_in_sync(
     replicas: Iterable[int], isr: Collection[int], live: Collection[int]
 ) -> int | None:
     return next((each for each in replicas if each in live and each in isr), None)
-
-
-def shrunk(
-    isr: tuple[int, ...], staying: Collection[int], reserve: Collection[int] = ()
-) -> tuple[int, ...]:
-    """The ISR without those that do not stay, but with two of two or more, and never empty.
-
-    If one alone would stay, another one does too, out of the reserve if possible.
-    """
-    kept = {each for each in isr if each in staying}
-    if not kept:
-        return isr
-    if len(kept) == 1 and len(isr) > 1:
-        leaving = [each for each in isr if each not in kept]
-        kept.add(next((each for each in leaving if each in reserve), leaving[0]))
-    return tuple(each for each in isr if each in kept)

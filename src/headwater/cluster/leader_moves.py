@@ -16,8 +16,6 @@ from headwater.cluster.elections import (
     ElectionType,
     OfflinePartition,
     PreferredReplica,
-    in_sync_with,
-    shrunk,
 )
 from headwater.cluster.image import NO_LEADER, ClusterImage, PartitionImage
 
@@ -34,7 +32,7 @@ class ShutdownPlan(NamedTuple):
 def plan_shutdown(
     image: ClusterImage, broker_id: int, shutting_down: Collection[int]
 ) -> ShutdownPlan:
-    """Hand the broker's partitions over, and take it out of the ISRs of more than two.
+    """Hand the broker's partitions over; ISRs it leaves when the new leaders find that it is gone.
 
     Remaining are the partitions that it leads because no other member of the ISR is alive. Those
     that have one replica do not count: nobody could ever take them over.
@@ -43,18 +41,13 @@ def plan_shutdown(
     states: dict[TopicPartition, PartitionImage] = {}
     remaining_count = 0
     for name, partition in all_partitions(image):
-        if len(partition.replicas) == 1 or broker_id not in partition.isr:
+        if len(partition.replicas) == 1 or partition.leader != broker_id:
             continue
-        if partition.leader == broker_id:
-            elected = strategy.elect(partition, image.brokers)
-            if elected is None:
-                remaining_count += 1
-            else:
-                states[name] = elected
+        elected = strategy.elect(partition, image.brokers)
+        if elected is None:
+            remaining_count += 1
         else:
-            isr = shrunk(partition.isr, set(partition.isr) - {broker_id})
-            if isr != partition.isr:
-                states[name] = in_sync_with(partition, isr)
+            states[name] = elected
     return ShutdownPlan(states, remaining_count)
 
 

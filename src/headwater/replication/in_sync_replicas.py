@@ -1,14 +1,13 @@
 """Who counts as in sync with a leader, and how that changes: by proposals to the controller.
 
-A follower that has not caught up for `replica.lag.time.max.ms` is to leave the ISR; one outside
-that has reached the high watermark, and all that was there when this leader's epoch began, is to
-join. Both are proposals, and until the controller answers the more careful of the two sets holds
-(`isr_state`).
+A follower that has not caught up for `replica.lag.time.max.ms` is to leave the ISR, and at once if
+its broker is gone; nobody else takes it out. One outside that has reached the high watermark, and
+all that was there when this leader's epoch began, is to join. Both are proposals, and until the
+controller answers the more careful of the two sets holds (`isr_state`).
 
 A leader that becomes the only one in sync has records that no other broker needs to have any more.
-So the controller never leaves it alone; it does that itself, at once when the others are not alive.
-First it makes durable all that was acknowledged, then it proposes to be alone, and from then on it
-acknowledges only what is on its disk, whatever becomes of the proposal.
+So it first makes durable all that was acknowledged, then it proposes to be alone, and from then on
+it acknowledges only what is on its disk, whatever becomes of the proposal.
 
 A leader whose log fails resigns: it proposes an ISR without itself, which the controller answers by
 electing another leader.
@@ -150,17 +149,19 @@ class InSyncReplicas:
             self.stop_waiting(now_ms)
 
     def find_fallen_behind(self, now_ms: float) -> None:
-        """Propose to go on without those that do not keep up, or without all if none is alive."""
+        """Propose to go on without those that are gone or do not keep up."""
         if self._state.proposal is not None or now_ms < self._paused_until_ms:
             return
         end_offset, lag_max_ms = self._partition.log.log_end_offset, self._lag_max_ms
         members = [self._remotes[each] for each in self._state.committed if each in self._remotes]
-        if any(each.broker_id in self._parts.brokers for each in members):
-            members = [
-                each for each in members if not each.is_caught_up(end_offset, now_ms, lag_max_ms)
-            ]
-        if members:
-            self._shrink({each.broker_id for each in members})
+        leaving = {
+            each.broker_id
+            for each in members
+            if each.broker_id not in self._parts.brokers
+            or not each.is_caught_up(end_offset, now_ms, lag_max_ms)
+        }
+        if leaving:
+            self._shrink(leaving)
 
     def _shrink(self, lagging: set[int]) -> None:
         partition = self._partition
