@@ -1,9 +1,5 @@
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 from tests.support.broker_campaign import BrokerCampaign
+from tests.support.hash_seeds import hashes_in_processes
 from tests.support.tiers import rounds
 
 
@@ -27,22 +23,6 @@ def test_two_runs_of_a_seed_are_the_same_to_the_last_packet() -> None:
 
 
 def test_a_seed_is_the_same_in_another_process() -> None:
-    """Where sets are ordered otherwise, because text has other hashes there."""
     seeds = rounds(small=4, full=40)
-    script = (
-        "from tests.support.broker_campaign import BrokerCampaign\n"
-        f"print([BrokerCampaign(seed).run() for seed in range({seeds})])\n"
-    )
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-c", script],
-            cwd=Path(__file__).parents[2],
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for hash_seed in ("1", "2")
-    ]
-    outputs = [process.communicate(timeout=600)[0] for process in running]
-    assert [process.returncode for process in running] == [0, 0]
-    assert outputs[0] == outputs[1] and outputs[0].count(",") == seeds - 1
+    one, other = hashes_in_processes("broker_campaign", "BrokerCampaign", seeds)
+    assert one == other and len(one) == seeds

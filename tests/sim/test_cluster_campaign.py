@@ -1,11 +1,7 @@
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from tests.support.cluster_campaign import ClusterCampaign
+from tests.support.hash_seeds import hashes_in_processes
 from tests.support.tiers import rounds
 
 #: The seeds are run in so many parts, which may run at the same time.
@@ -41,22 +37,6 @@ def test_long_trouble_is_survived_too() -> None:
 
 
 def test_a_seed_is_the_same_in_another_process() -> None:
-    """Where sets are ordered otherwise, because text has other hashes there."""
     seeds = rounds(small=3, full=50)
-    script = (
-        "from tests.support.cluster_campaign import ClusterCampaign\n"
-        f"print([ClusterCampaign(seed).run() for seed in range({seeds})])\n"
-    )
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-c", script],
-            cwd=Path(__file__).parents[2],
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for hash_seed in ("1", "2")
-    ]
-    outputs = [process.communicate(timeout=600)[0] for process in running]
-    assert [process.returncode for process in running] == [0, 0]
-    assert outputs[0] == outputs[1] and outputs[0].count(",") == seeds - 1
+    one, other = hashes_in_processes("cluster_campaign", "ClusterCampaign", seeds)
+    assert one == other and len(one) == seeds

@@ -153,6 +153,37 @@ def test_the_last_copy_counts_though_its_broker_goes_before_the_others_are_misse
     world.run(run())
 
 
+@pytest.mark.parametrize("trouble", ["cut off", "pause"])
+def test_a_broker_knows_when_it_may_have_been_replaced(world: ClusterWorld, trouble: str) -> None:
+    async def run() -> None:
+        await start(world)
+        first, *others = world.hosts
+        member = first.server.context.member
+        assert all(host.server.context.member.is_up_to_date for host in world.hosts)
+        if trouble == "pause":
+            first.pause()
+            await asyncio.sleep(3.0)
+            first.resume()
+            assert not member.is_up_to_date
+        else:
+            cuts = world.cut_off(first, [world.store_host])
+            await asyncio.sleep(1.0)
+            assert member.is_up_to_date
+            await asyncio.sleep(2.0)
+            # The store has not ended the session yet, perhaps.
+            assert not member.is_up_to_date
+            await asyncio.sleep(10.0)
+            assert not member.is_up_to_date
+            assert all(host.server.context.member.is_up_to_date for host in others)
+            world.mend(cuts)
+        async with asyncio.timeout(30):
+            while not member.is_up_to_date:
+                await asyncio.sleep(0.1)
+        await check(world)
+
+    world.run(run())
+
+
 def test_a_broker_that_is_paused_is_found_where_it_was(world: ClusterWorld) -> None:
     async def run() -> None:
         await start(world)

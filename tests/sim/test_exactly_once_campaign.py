@@ -1,10 +1,6 @@
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 from headwater.sim.transaction_history import Ending
 from tests.support.exactly_once_campaign import ExactlyOnceCampaign
+from tests.support.hash_seeds import hashes_in_processes
 from tests.support.tiers import rounds
 
 
@@ -28,23 +24,7 @@ def test_everything_is_copied_once_whatever_happens() -> None:
     assert endings[Ending.UNKNOWN] > 2
 
 
-def test_two_runs_of_a_seed_are_the_same_in_any_process() -> None:
-    """Where sets are ordered otherwise, because text has other hashes there."""
+def test_a_seed_is_the_same_in_another_process() -> None:
     seeds = rounds(small=3, full=30)
-    script = (
-        "from tests.support.exactly_once_campaign import ExactlyOnceCampaign\n"
-        f"print([ExactlyOnceCampaign(seed).run() for seed in range({seeds})])\n"
-    )
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-c", script],
-            cwd=Path(__file__).parents[2],
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for hash_seed in ("1", "2")
-    ]
-    outputs = [process.communicate(timeout=600)[0] for process in running]
-    assert [process.returncode for process in running] == [0, 0]
-    assert outputs[0] == outputs[1] and outputs[0].count(",") == seeds - 1
+    one, other = hashes_in_processes("exactly_once_campaign", "ExactlyOnceCampaign", seeds)
+    assert one == other and len(one) == seeds

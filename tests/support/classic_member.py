@@ -134,7 +134,13 @@ class Member(AskedMachine):
         self.answer(HeartbeatRequest, HeartbeatResponse(error_code=code))
 
 
-def lead(member: Member, wanted: Mapping[str, Iterable[str]], **fields: object) -> None:
+def lead(
+    member: Member,
+    wanted: Mapping[str, Iterable[str]],
+    *,
+    owned: Mapping[str, tuple[TopicPartition, ...]] | None = None,
+    **fields: object,
+) -> None:
     answer = JoinGroupResponse(
         generation_id=1,
         leader="me",
@@ -142,7 +148,10 @@ def lead(member: Member, wanted: Mapping[str, Iterable[str]], **fields: object) 
         protocol_name="range",
         members=[
             JoinGroupResponseMember(
-                member_id=name, metadata=write_subscription(MemberSubscription(tuple(topics)))
+                member_id=name,
+                metadata=write_subscription(
+                    MemberSubscription(tuple(topics), owned=frozenset((owned or {}).get(name, ())))
+                ),
             )
             for name, topics in wanted.items()
         ],

@@ -60,7 +60,10 @@ from headwater.net.endpoint import join_address, split_address
 from headwater.replication.parked_requests import ParkedRequests
 from headwater.replication.partition_rules import AcksAllFlush, PartitionRules
 from headwater.replication.partitions import Partitions
-from headwater.storage.directories.directory_ownership import LogDirectoryInUseError
+from headwater.storage.directories.directory_ownership import (
+    LogDirectoryInUseError,
+    make_durable_dir,
+)
 from headwater.storage.directories.log_directories import LogDirectories, NoLogDirectoryError
 from headwater.storage.directories.log_directory import LoadProgress
 from headwater.storage.directories.log_environment import LogEnvironment
@@ -299,7 +302,8 @@ class BrokerServer:
     async def _make_first_directory(self, path: str) -> None:
         """The metadata store's file is there before the log directories are opened."""
         try:
-            await self._run_in_background(lambda: self._environment.files.make_dir(path))
+            files = self._environment.files
+            await self._run_in_background(lambda: make_durable_dir(files, path))
         except OSError as error:
             raise StartError(
                 f"The data directory {path} cannot be used: {error.strerror}."

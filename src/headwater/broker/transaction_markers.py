@@ -94,7 +94,8 @@ class MarkerSender:
                 return
             known.is_over = True
         delivery = self._deliveries[prepared.transactional_id] = _Delivery(prepared)
-        self._route(delivery, prepared.partitions)
+        # In an order of their own: sets are ordered otherwise in every process.
+        self._route(delivery, sorted(prepared.partitions))
 
     async def close(self) -> None:
         """Stop delivering; whoever coordinates next takes it up again."""

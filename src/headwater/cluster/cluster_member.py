@@ -36,6 +36,7 @@ from headwater.cluster.image_update import fits, updated
 from headwater.cluster.new_topic import ControllerOptions
 from headwater.cluster.node_documents import CorruptNodeError
 from headwater.cluster.node_locations import CONTROLLER, broker_path
+from headwater.cluster.session_lease import SessionLease
 from headwater.cluster.store.errors import (
     BadVersionError,
     NoNodeError,
@@ -100,6 +101,8 @@ class ClusterMember:
         self._session: MetadataStore | None = None
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._lease = SessionLease(asyncio.get_running_loop().time)
+        self._lease_task: asyncio.Task[None] | None = None
         #: Gets the reason if the member cannot go on.
         self.failed: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
 
@@ -107,6 +110,17 @@ class ClusterMember:
     def image(self) -> ClusterImage:
         """The cluster as this broker knows it."""
         return self._publisher.image
+
+    @property
+    def is_up_to_date(self) -> bool:
+        """Whether nobody can have taken over what this broker has, without its knowledge.
+
+        It is registered for certain, and has heard from the controller since it registered. (A
+        leader that is moved elsewhere, while the controller cannot reach it, does not know that.)
+        """
+        known = self.image.brokers.get(self.broker.broker_id)
+        is_known = known is not None and known.broker_epoch == self.broker.broker_epoch
+        return is_known and self._lease.holds
 
     @property
     def is_controller(self) -> bool:
@@ -150,6 +164,7 @@ class ClusterMember:
 
     async def close(self) -> None:
         """Leave the cluster; the sessions are their owner's to close."""
+        self._end_lease()
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
@@ -190,6 +205,14 @@ class ClusterMember:
             is_restarted=is_restarted,
             wait_s=self._old_session_s,
         )
+        self._end_lease()
+        self._lease_task = asyncio.get_running_loop().create_task(self._lease.keep(session))
+
+    def _end_lease(self) -> None:
+        self._lease.end()
+        if self._lease_task is not None:
+            self._lease_task.cancel()
+            self._lease_task = None
 
     async def _live(self, session: MetadataStore) -> None:
         while True:

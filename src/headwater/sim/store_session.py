@@ -82,6 +82,10 @@ class LinkedSession:
     def session_id(self) -> int:
         return self._session_id
 
+    @property
+    def timeout_s(self) -> float | None:
+        return self._timeout_s
+
     # -- operations ------------------------------------------------------------------------------
 
     async def create(

@@ -10,6 +10,7 @@ import pytest
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
 from headwater.broker.coordinator_topics import CoordinatorKind
+from headwater.cluster.cluster_member import ClusterMember
 from headwater.coordinator.group.offset_commit import NewOffset
 from headwater.coordinator.outcome import ProducerIdentity
 from headwater.wire.messages.offset_commit import (
@@ -225,6 +226,21 @@ def test_offsets_under_way_in_a_transaction_are_not_stable(tmp_path: Path) -> No
         await groups.end_transaction(groups.partition_of("g"), producer, ControlType.COMMIT, 0)
         stable = await fetch_groups(broker, wanted, require_stable=True)
         assert stable.groups[0].topics[0].partitions[0].committed_offset == 5
+
+    run_with_broker(tmp_path, scenario, COORDINATOR_SETTINGS)
+
+
+def test_who_may_have_been_replaced_tells_no_stable_offsets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(broker: HandlerBroker) -> None:
+        await broker.create_topic("orders")
+        await broker.context.coordinator_topics.ensure(CoordinatorKind.GROUP)
+        await commit_codes(broker, "g", {("orders", 0): 1}, version=9)
+        monkeypatch.setattr(ClusterMember, "is_up_to_date", False)
+        stable = await fetch_groups(broker, {"g": [("orders", 0)]}, require_stable=True)
+        assert stable.groups[0].error_code == ErrorCode.NOT_COORDINATOR
+        assert await committed_offsets(broker, "g") == {("orders", 0): 1}
 
     run_with_broker(tmp_path, scenario, COORDINATOR_SETTINGS)
 

@@ -199,6 +199,79 @@ def test_a_cooperative_member_keeps_what_it_has_and_joins_twice() -> None:
     assert read_subscription(request.protocols[0].metadata, None).owned == {A0, B0}
 
 
+def _deal_out(member: Member) -> None:
+    """Lead a group of which `me` has all of `a`; the other one is to get a part of it."""
+    member.settle(A0, A1, protocol="cooperative-sticky")
+    member.beat(ErrorCode.REBALANCE_IN_PROGRESS)
+    lead(
+        member,
+        {"me": ["a"], "other": ["a"]},
+        owned={"me": (A0, A1)},
+        generation_id=2,
+        protocol_name="cooperative-sticky",
+    )
+    assert sorted(map(len, dealt(member).values())) == [0, 1]
+
+
+def test_partitions_that_nobody_lets_go_of_are_dealt_out_anew() -> None:
+    member = Member(["cooperative-sticky"], {"session.timeout.ms": 9_000})
+    _deal_out(member)
+    # The leader keeps what it has: say, it was the other one, now back, who was to let go.
+    member.sync(A0, A1)
+    member.handle(ASSIGNED)
+    for _ in range(2):
+        member.beat()
+        assert member.membership.is_stable
+    request = member.wait_for(JoinGroupRequest)
+    assert request.reason == "partitions were left to nobody"
+
+
+def test_partitions_that_were_let_go_of_are_not_dealt_out_twice() -> None:
+    member = Member(["cooperative-sticky"], {"session.timeout.ms": 9_000})
+    _deal_out(member)
+    member.sync(A0)
+    member.handle(REVOKED, A1)
+    member.handle(ASSIGNED)
+    lead(
+        member,
+        {"me": ["a"], "other": ["a"]},
+        owned={"me": (A0,)},
+        generation_id=3,
+        protocol_name="cooperative-sticky",
+    )
+    assert sorted(map(len, dealt(member).values())) == [1, 1]
+    member.sync(A0)
+    member.handle(ASSIGNED)
+    for _ in range(5):
+        member.beat()
+    assert member.membership.is_stable
+
+
+@pytest.mark.parametrize("is_gap", [True, False])
+def test_a_leader_that_was_restarted_deals_out_what_it_finds_with_nobody(is_gap: bool) -> None:
+    settings = {"group.instance.id": "i1", "session.timeout.ms": 9_000}
+    member = Member(["cooperative-sticky"], settings)
+    member.subscribe("a")
+    lead(
+        member,
+        {"me": ["a"], "other": ["a"]},
+        owned={} if is_gap else {"other": (A1,)},
+        protocol_name="cooperative-sticky",
+        skip_assignment=True,
+    )
+    member.sync(A0)
+    member.handle(ASSIGNED, A0)
+    for _ in range(2):
+        member.beat()
+    assert member.membership.is_stable
+    if is_gap:
+        assert member.wait_for(JoinGroupRequest).reason == "partitions were left to nobody"
+    else:
+        member.beat()
+        member.beat()
+        assert member.membership.is_stable
+
+
 def test_a_cooperative_member_lets_go_of_topics_it_does_not_want_any_more() -> None:
     member = Member(["cooperative-sticky"])
     member.settle(A0, B0, protocol="cooperative-sticky")

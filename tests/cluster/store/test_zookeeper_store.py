@@ -296,7 +296,7 @@ async def test_a_session_that_outlived_our_patience_is_closed_before_the_next_be
         connector = both.connector(session_timeout_ms=30_000)
         store, outside = await connector.connect(), await both.connect_outside()
         # So the server knows the session for much longer than we do.
-        store._session._session_timeout_s = 0.3
+        store._session.timeout_s = 0.3
         await store.create("/mine", b"", ephemeral=True)
         expired = asyncio.Event()
         store.on_expired(expired.set)

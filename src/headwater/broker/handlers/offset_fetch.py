@@ -11,7 +11,8 @@ Versions served: 1 to 10.
     v9   members of the newer group protocol; UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH
     v10  topics by id
 
-A partition, or a group, of which nothing is known has the offset -1 and no error.
+A partition, or a group, of which nothing is known has the offset -1 and no error. A broker that is
+cut off from the metadata store may have been replaced, and coordinates no stable offsets then.
 """
 
 from __future__ import annotations
@@ -152,6 +153,9 @@ async def _ask(
     require_stable: bool,
     context: RequestContext,
 ) -> list[FetchedOffset]:
+    if require_stable and not context.broker.member.is_up_to_date:
+        # Whoever reads what is committed must not begin again at what was committed once.
+        raise KafkaError(ErrorCode.NOT_COORDINATOR)
     fetched = await context.broker.groups.read(
         asked.group_id,
         lambda shard, now_ms: shard.offsets.fetch(

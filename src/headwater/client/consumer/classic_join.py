@@ -17,7 +17,7 @@ from typing import Final, Protocol
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.ask import Ask, CoordinatorOf
-from headwater.client.assignors.assignor import Assignor, MemberAssignment
+from headwater.client.assignors.assignor import Assignor, MemberAssignment, RebalanceProtocol
 from headwater.client.assignors.consumer_protocol import read_assignment
 from headwater.client.cluster_connection import Lane
 from headwater.client.cluster_metadata import ClusterMetadata
@@ -186,6 +186,9 @@ class ClassicJoin:
             self._give_up(f"The leader's assignment cannot be read: {error}", now_s)
             return
         assignor = self._assignors[self._member.protocol_name or ""]
+        lead = self.lead
+        if lead is not None and lead.is_over and assignor.protocol is RebalanceProtocol.COOPERATIVE:
+            lead.come_back(assignment.partitions)
         assignor.on_assignment(assignment, self._member.generation_id)
         self._outcome.on_assigned(assignment, now_s)
 

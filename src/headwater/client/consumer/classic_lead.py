@@ -3,11 +3,16 @@
 The coordinator makes one member the leader and tells it what all members want. The leader needs to
 know the topics of all of them, also those that it does not read itself, and joins again when one of
 these gets more partitions, comes or goes: nobody else would notice.
+
+A cooperative assignor gives what changes hands to nobody at first. Whoever has it lets go of it and
+joins again, and then it is dealt out. But a static member that was restarted meanwhile is back with
+its new assignment and without a rebalance: it has nothing to let go of. So the leader remembers
+whether something was left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from headwater.base.errors import ErrorCode, KafkaError
@@ -44,6 +49,8 @@ class ClassicLead:
         #: The assignment is the group's from before: the leader, a static member, has come back.
         self.is_over = answer.skip_assignment
         self.topics = frozenset(subscribed_topics(self._subscriptions))
+        #: Whether partitions were dealt to nobody, for their owners to let go of them first.
+        self.has_left_some = False
         self._look_count = 0
         self._counts: dict[str, int] = {}
 
@@ -63,6 +70,7 @@ class ClassicLead:
             dealt = assignor.assign(dict(self._counts), dict(self._subscriptions))
             if assignor.protocol is RebalanceProtocol.COOPERATIVE:
                 self._check_cooperative(assignor.name, dealt)
+                self.has_left_some = self._leaves_some(dealt)
             return {
                 member_id: write_assignment(assignment) for member_id, assignment in dealt.items()
             }
@@ -78,6 +86,18 @@ class ClassicLead:
         """Lead on with what was dealt before."""
         self._counts = self._partition_counts(metadata)
 
+    def come_back(self, assigned: Iterable[TopicPartition]) -> None:
+        """The leader of a cooperative group was restarted, and this is what it had been dealt.
+
+        What nobody is known to have may have been left to nobody, for the leader to let go of.
+        """
+        known = {*assigned, *self._owned()}
+        self.has_left_some = any(
+            TopicPartition(topic, number) not in known
+            for topic, count in self._counts.items()
+            for number in range(count)
+        )
+
     def has_changed(self, metadata: ClusterMetadata) -> bool:
         """Whether the topics are others than those that were dealt out."""
         return self._partition_counts(metadata) != self._counts
@@ -85,6 +105,19 @@ class ClassicLead:
     def _partition_counts(self, metadata: ClusterMetadata) -> dict[str, int]:
         found = (metadata.topic(topic) for topic in sorted(self.topics))
         return {topic.name: len(topic.partitions) for topic in found if topic is not None}
+
+    def _leaves_some(self, dealt: Mapping[str, MemberAssignment]) -> bool:
+        given = {each for assignment in dealt.values() for each in assignment.partitions}
+        return any(
+            each not in given
+            for each in self._owned()
+            if each.partition < self._counts.get(each.topic, 0)
+        )
+
+    def _owned(self) -> Iterator[TopicPartition]:
+        """What members had when they joined."""
+        for member in self._subscriptions.values():
+            yield from member.owned
 
     def _check_cooperative(self, name: str, dealt: Mapping[str, MemberAssignment]) -> None:
         """A partition that has an owner may be given to nobody else before he has let go of it."""

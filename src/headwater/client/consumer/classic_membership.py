@@ -111,6 +111,8 @@ class ClassicMembership(MembershipState):
         self._target: frozenset[TopicPartition] = frozenset()
         self._target_is_told = False
         self._rejoin_reason: str | None = None
+        #: When partitions that were to change hands are dealt out anew, if nobody lets go of them.
+        self._deal_anew_s: float | None = None
 
     # -- what the core looks at ------------------------------------------------------------------
 
@@ -166,6 +168,9 @@ class ClassicMembership(MembershipState):
 
     def asks(self, now_s: float) -> list[Ask]:
         self._leave_if_overdue(now_s)
+        if self._deal_anew_s is not None and now_s >= self._deal_anew_s:
+            self._deal_anew_s = None
+            self._want_rejoin("partitions were left to nobody", now_s)
         return [*self._leaving.asks(now_s), *self._heartbeats.asks(now_s), *self._join.asks(now_s)]
 
     def wake_at_s(self, now_s: float) -> float | None:
@@ -174,6 +179,7 @@ class ClassicMembership(MembershipState):
             self._heartbeats.wake_at_s(),
             self._leaving.wake_at_s(),
             self._poll_due_s(),
+            self._deal_anew_s,
         )
 
     def _is_watched(self) -> bool:
@@ -202,6 +208,7 @@ class ClassicMembership(MembershipState):
 
     def _begin_join(self, due_s: float) -> None:
         self._step = Step.JOINING
+        self._deal_anew_s = None
         self._joined_topics = self._topics.names
         reason, self._rejoin_reason = self._rejoin_reason, None
         self._join.begin(self._joined_topics, self._ownership.owned, reason, due_s)
@@ -231,6 +238,7 @@ class ClassicMembership(MembershipState):
         self._join.stop()
         self._join.lead = None
         self._heartbeats.stop()
+        self._deal_anew_s = None
 
     def _end_membership(self) -> None:
         self._end_attempt()
@@ -247,6 +255,9 @@ class ClassicMembership(MembershipState):
     def on_assigned(self, assignment: MemberAssignment, now_s: float) -> None:
         self._failure_count = 0
         self._heartbeats.start(now_s)
+        if self._join.lead is not None and self._join.lead.has_left_some:
+            # By then whoever has them has let go, was shut out, or is back without them.
+            self._deal_anew_s = now_s + self._member.session_timeout_ms / 1000
         # The leader may not know that the subscription is another one by now; it will.
         topics = self._topics.names
         self._target = frozenset(each for each in assignment.partitions if each.topic in topics)

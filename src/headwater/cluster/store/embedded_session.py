@@ -36,6 +36,10 @@ class EmbeddedSession:
     def session_id(self) -> int:
         return self._session_id
 
+    @property
+    def timeout_s(self) -> float | None:
+        return None
+
     async def create(
         self, path: str, data: bytes, *, ephemeral: bool = False, sequence: bool = False
     ) -> str:

@@ -102,6 +102,10 @@ class MetadataStore(Protocol):
     @property
     def session_id(self) -> int: ...
 
+    @property
+    def timeout_s(self) -> float | None:
+        """After so long without a word from its owner the store may end it; None is never."""
+
     async def create(
         self, path: str, data: bytes, *, ephemeral: bool = False, sequence: bool = False
     ) -> str:

@@ -67,7 +67,7 @@ class ZooKeeperSession:
         self._client = client
         self.handler = handler
         self._requests = requests
-        self._session_timeout_s = session_timeout_s
+        self.timeout_s = session_timeout_s
         self._loop = asyncio.get_running_loop()
         self._began: asyncio.Future[None] = self._loop.create_future()
         #: Done when nothing of the session is left, no thread and no connection.
@@ -119,7 +119,7 @@ class ZooKeeperSession:
         self._expired_callbacks.clear()
         self._end()
         self._stop_client()
-        await asyncio.wait((self._ended,), timeout=self._session_timeout_s)
+        await asyncio.wait((self._ended,), timeout=self.timeout_s)
 
     async def wait_ended(self) -> None:
         """Return when nothing of a session that is over is left."""
@@ -166,7 +166,7 @@ class ZooKeeperSession:
         if self._cut_off_timer is None and not self.is_over:
             _log.info("The connection to ZooKeeper broke; trying to come back.")
             self._cut_off_timer = self._loop.call_later(
-                self._session_timeout_s, self._expire, "ZooKeeper could not be reached for so long"
+                self.timeout_s, self._expire, "ZooKeeper could not be reached for so long"
             )
 
     def _expire(self, reason: str) -> None:

@@ -46,6 +46,10 @@ class ZooKeeperStore:
         return self._session.session_id
 
     @property
+    def timeout_s(self) -> float | None:
+        return self._session.timeout_s
+
+    @property
     def is_connected(self) -> bool:
         """Whether there is a connection now; operations wait for one."""
         return self._session.is_connected

@@ -52,7 +52,7 @@ class DirectoryOwnership:
     def take(self, *, cluster_id: str, node_id: int, new_directory_id: uuid.UUID) -> None:
         """Lock the directory, making it if need be, and see that it is ours."""
         check(self._lock is None, "%s is taken already", self._path)
-        _make_durable_dir(self._files, self._path)
+        make_durable_dir(self._files, self._path)
         try:
             self._lock = self._files.lock(f"{self._path}/{LOCK_FILE}")
         except BlockingIOError:
@@ -100,7 +100,7 @@ class DirectoryOwnership:
             lock.release()
 
 
-def _make_durable_dir(files: FileSystem, path: str) -> None:
+def make_durable_dir(files: FileSystem, path: str) -> None:
     """Make a directory with its parents, and their names durable."""
     missing = []
     while path and not files.exists(path):
