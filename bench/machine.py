@@ -30,12 +30,16 @@ class Machine:
             file_system=_file_system(os.path.realpath(directory)),
         )
 
-    def __str__(self) -> str:
+    @property
+    def title(self) -> str:
         return (
-            f"Measured on {self.processor}, {self.core_count} cores, "
+            f"{self.processor}, {self.core_count} cores, "
             f"{self.memory_bytes / 2**30:.0f} GiB of memory, {self.kernel}, {self.python}, "
-            f"{self.file_system}."
+            f"{self.file_system}"
         )
+
+    def __str__(self) -> str:
+        return f"Measured on {self.title}."
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -26,6 +26,7 @@ from time import monotonic
 from types import FrameType
 from typing import NamedTuple
 
+from bench.bench_command import BenchParser
 from tests.support.broker_campaign import BrokerCampaign
 from tests.support.directory_campaign import DirectoryCampaign
 from tests.support.exactly_once_campaign import ExactlyOnceCampaign
@@ -245,19 +246,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
+    parser = BenchParser(
         prog="soak", description="Random campaigns against the storage engine and the broker."
     )
     parser.add_argument("--minutes", type=float, help="how long (default: until Ctrl-C)")
     parser.add_argument("--seed", type=int, help="the first seed (default: a random one)")
     parser.add_argument("--count", type=int, help="how many seeds (default: no end)")
-    parser.add_argument(
-        "--campaign",
-        action="append",
-        choices=CAMPAIGNS,
-        metavar="NAME",
-        help=f"only this one, may be repeated: {', '.join(CAMPAIGNS)}",
-    )
+    parser.add_choice("--campaign", "one", CAMPAIGNS)
     parser.add_argument("--workers", type=int, default=2, help="processes (default: %(default)s)")
     parser.add_argument(
         "--archive",

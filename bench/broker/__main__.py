@@ -1,23 +1,16 @@
-"""`make bench-broker`: measures the broker beside Apache Kafka and prints the tables.
-
-Ctrl-C ends it with the tables of what was measured until then. The exit code is 0 whether goals are
-met or not, because a benchmark informs and a busy machine is easily wrong, and 1 if something could
-not be measured.
-"""
+"""`make bench`: measures the broker beside Apache Kafka and prints the tables."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
-import signal
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from bench.bench_command import BenchParser, BenchReport, made_directories, run_bench
 from bench.broker import (
     first_record,
     groups,
@@ -31,7 +24,7 @@ from bench.broker import (
 from bench.broker.chart import draw
 from bench.broker.report import as_json, as_markdown, facts
 from bench.broker.results import Results
-from bench.broker.run import CLIENTS, LOAD_MAX, Run, interrupt
+from bench.broker.run import CLIENTS, Run
 from bench.broker.servers import SERVERS, Pair, Server
 from bench.broker.sizes import FULL, QUICK, TINY
 from bench.broker.warm_up import warm_up
@@ -53,41 +46,23 @@ WHILE_RUNNING: dict[str, Callable[[Run, tuple[Server, Server]], None]] = {
 }
 MEASUREMENTS = list(dict.fromkeys([*FROM_START, *WHILE_RUNNING]))
 
-_DEFAULT_DIRECTORY = "build/bench-broker"
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
-    sizes = QUICK if options.quick else TINY if options.tiny else FULL
-    output = Path(options.output or options.directory)
-    directory = Path(options.directory)
-    for path in (output, directory):
-        path.mkdir(parents=True, exist_ok=True)
+    directory, output = made_directories(options)
     makers = SERVERS[options.sides[0]], SERVERS[options.sides[1]]
-    names = [name.replace("-", " ").title() for name in options.sides]
-    results = Results(*(names if len(set(names)) == 2 else [f"{names[0]} A", f"{names[0]} B"]))
+    results = Results.of_sides(options.sides)
     about = facts(str(directory))
-    busy = os.getloadavg()[0]
-    if busy > LOAD_MAX:
-        text = f"{busy:.1f} processes wanted to run in the minute before the start"
-        about["machine"] += f"; busy with other work: {text}"
+    report = BenchReport("broker", output, results, about, as_markdown, as_json, draw)
     # Where this is set every start compiles all modules anew, which it does for no user.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    previous = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        with tempfile.TemporaryDirectory(dir=directory, ignore_cleanup_errors=True) as parent:
-            run = Run(Pair(Path(parent).absolute(), makers), sizes, results, tuple(options.client))
-            with contextlib.closing(run.java):
-                save = partial(_write, output, results, about)
-                _measure_all(run, options.only, save)
-    except KeyboardInterrupt:
-        results.is_interrupted = True
-    finally:
-        signal.signal(signal.SIGTERM, previous)
-        _write(output, results, about)
-    print(as_markdown(results, about))
-    print(f"Written to {output}: broker.md, broker.json, broker.png", file=sys.stderr)
-    return 1 if results.failures or results.is_interrupted else 0
+
+    def measure(scratch: Path) -> None:
+        run = Run(results, Pair(scratch, makers), options.sizes, tuple(options.client))
+        with contextlib.closing(run.java):
+            _measure_all(run, options.only, report.save)
+
+    return run_bench(report, directory, measure)
 
 
 def _measure_all(run: Run, names: Sequence[str], save: Callable[[], None]) -> None:
@@ -107,19 +82,9 @@ def _measure_all(run: Run, names: Sequence[str], save: Callable[[], None]) -> No
             save()
 
 
-def _write(output: Path, results: Results, about: dict[str, str]) -> None:
-    (output / "broker.md").write_text(as_markdown(results, about))
-    (output / "broker.json").write_text(json.dumps(as_json(results, about), indent=2) + "\n")
-    draw(results, output / "broker.png")
-
-
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="bench-broker", description="Measure the broker beside Apache Kafka."
-    )
-    size = parser.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_true", help="five minutes instead of half an hour")
-    size.add_argument("--tiny", action="store_true", help="seconds; figures mean nothing")
+    parser = BenchParser(prog="bench-broker", description="Measure the broker beside Apache Kafka.")
+    parser.add_sizes(FULL, QUICK, TINY, times=("five minutes instead of half an hour", "seconds"))
     parser.add_argument(
         "--only",
         action="append",
@@ -127,13 +92,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         metavar="NAMES",
         help=f"only these measurements, with commas between them: {', '.join(MEASUREMENTS)}",
     )
-    parser.add_argument(
-        "--client",
-        action="append",
-        choices=CLIENTS,
-        metavar="NAME",
-        help=f"only this client, may be repeated: {', '.join(CLIENTS)}",
-    )
+    parser.add_choice("--client", "client", CLIENTS)
     parser.add_argument(
         "--sides",
         nargs=2,
@@ -142,14 +101,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         default=["headwater", "apache-kafka"],
         help="the two to compare; twice the same shows how much is noise (default: %(default)s)",
     )
-    parser.add_argument(
-        "--directory",
-        default=_DEFAULT_DIRECTORY,
-        help="where to put the data, on the disk to be measured (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--output", metavar="DIRECTORY", help="where to write the results (default: the same)"
-    )
+    parser.add_directories("the data, on the disk to be measured")
     options = parser.parse_args(arguments)
     options.client = options.client or list(CLIENTS)
     options.only = [name for names in options.only or [MEASUREMENTS] for name in names]

@@ -11,8 +11,9 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
+from bench.bench_run import Outcome
 from bench.rounds import Comparison, Spread
 
 #: A server that uses less of a core than this waits for its clients.
@@ -108,6 +109,10 @@ class Row:
             self.ratio.median, self.ours.median, is_client_bound=self.is_client_bound
         )
 
+    @property
+    def goal_text(self) -> str:
+        return "" if self.goal is None else self.goal.text(self.unit)
+
     def as_json(self) -> dict[str, Any]:
         return {
             "section": self.section,
@@ -116,7 +121,7 @@ class Row:
             "ours": {"values": self.values.ours, **self.ours._asdict()},
             "peer": {"values": self.values.peers, **self.peer._asdict()},
             "ratio": self.ratio._asdict(),
-            "goal": self.goal.text(self.unit) if self.goal is not None else None,
+            "goal": self.goal_text or None,
             "verdict": self.verdict.value or None,
             "cores": list(self.cores) if self.cores is not None else None,
         }
@@ -151,14 +156,17 @@ class Curve:
 
 
 @dataclass(slots=True)
-class Results:
+class Results(Outcome):
     our_name: str
     peer_name: str
     rows: list[Row] = field(default_factory=list)
     curves: list[Curve] = field(default_factory=list)
-    #: What could not be measured, and why.
-    failures: list[str] = field(default_factory=list)
-    is_interrupted: bool = False
+
+    @classmethod
+    def of_sides(cls, sides: Sequence[str]) -> Self:
+        """For two sides by the names that options have; twice the same are A and B."""
+        ours, peer = (side.replace("-", " ").title() for side in sides)
+        return cls(f"{ours} A", f"{peer} B") if ours == peer else cls(ours, peer)
 
     @property
     def is_empty(self) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import sys
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 
+from bench.bench_run import BenchRun
 from bench.broker.client_run import ClientRun, observe
 from bench.broker.filled_topic import FilledTopic, filled_topic
 from bench.broker.run import settle_disk
@@ -24,24 +24,17 @@ _KEY_SIZE_BYTES = 10
 _topic_numbers = itertools.count(1)
 
 
-class Measurement:
+@dataclass(slots=True)
+class Measurement(BenchRun[ClientResults]):
     """One run of the benchmark on one broker."""
 
-    def __init__(self, server: Server, sizes: Sizes, results: ClientResults) -> None:
-        self._server = server
-        self._sizes = sizes
-        self._results = results
-        self._start_s = time.monotonic()
-
-    def say(self, line: str) -> None:
-        """A line of progress."""
-        minutes, seconds = divmod(int(time.monotonic() - self._start_s), 60)
-        print(f"{minutes:3d}:{seconds:02d}  {line}", file=sys.stderr, flush=True)
+    server: Server
+    sizes: Sizes
 
     def measure(self, case: Case, wanted: Callable[[Contender], bool]) -> None:
         self.say(case.title)
         found = CaseResults(case)
-        self._results.cases.append(found)
+        self.results.cases.append(found)
         contenders = [each for each in case.contenders if wanted(each)]
         if case.direction == PRODUCE:
             self._take_turns(found, contenders, self._produce)
@@ -60,7 +53,7 @@ class Measurement:
         run: Callable[[Contender, Case], ClientFigures],
     ) -> None:
         """Each round begins with another; whoever fails is out of the case."""
-        for number in range(self._sizes.rounds):
+        for number in range(self.sizes.rounds):
             shift = number % max(1, len(contenders))
             for contender in [*contenders[shift:], *contenders[:shift]]:
                 settle_disk()
@@ -70,7 +63,7 @@ class Measurement:
                     what = f"{found.case.title}, {contender.title}"
                     # A client that ended with an exception printed where it came from, too.
                     reason = str(error).strip().splitlines()[-1:] or [type(error).__name__]
-                    self._results.failures.append(f"{what}: {reason[0]}")
+                    self.results.failures.append(f"{what}: {reason[0]}")
                     self.say(f"{what} failed: {error}")
                     contenders = [each for each in contenders if each is not contender]
                     found.runs.pop(contender.job, None)
@@ -78,7 +71,7 @@ class Measurement:
                 found.runs.setdefault(contender.job, []).append(figures)
 
     def _produce(self, contender: Contender, case: Case) -> ClientFigures:
-        with self._server.topic(f"produce-{next(_topic_numbers)}", PARTITION_COUNT) as topic:
+        with self.server.topic(f"produce-{next(_topic_numbers)}", PARTITION_COUNT) as topic:
             figures = self._run(contender, case, topic, 0)
             stored = self._stored_count(topic)
         if stored != figures.record_count:
@@ -89,14 +82,14 @@ class Measurement:
         self, contender: Contender, case: Case, topic: str, record_count: int
     ) -> ClientFigures:
         load = Load(
-            bootstrap=self._server.bootstrap,
+            bootstrap=self.server.bootstrap,
             topic=topic,
             partition_count=PARTITION_COUNT,
             record_size_bytes=case.record_size_bytes,
             is_keyed=case.is_keyed,
             acks=case.acks,
             is_tuned=case.is_tuned,
-            run_s=self._sizes.run_s,
+            run_s=self.sizes.run_s,
             record_count=record_count,
         )
         told: dict[str, float] = {}
@@ -106,7 +99,7 @@ class Measurement:
             count = int(told["record_count"])
             return ClientRun(count, count * case.record_size_bytes, told["seconds"])
 
-        observed = observe(self._server, work)
+        observed = observe(self.server, work)
         return ClientFigures(
             record_count=observed.run.record_count,
             seconds=observed.run.seconds,
@@ -117,14 +110,14 @@ class Measurement:
 
     def _filled_topic(self, case: Case) -> AbstractContextManager[FilledTopic]:
         return filled_topic(
-            self._server,
+            self.server,
             f"consume-{next(_topic_numbers)}",
             PARTITION_COUNT,
             case.record_size_bytes,
-            self._sizes.consumed_bytes,
+            self.sizes.consumed_bytes,
             key_size_bytes=_KEY_SIZE_BYTES if case.is_keyed else None,
         )
 
     def _stored_count(self, topic: str) -> int:
-        with self._server.connect() as client:
+        with self.server.connect() as client:
             return client.record_count(topic, PARTITION_COUNT)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import platform
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bench.broker.report import librdkafka_version, package_version, verdict_counts
+from bench.broker.report import json_document, markdown_document
 from bench.client.contenders import TITLES
 from bench.client.results import CaseResults, ClientResults, ClientRow
-from bench.machine import Machine
+from bench.facts import headwater_fact, librdkafka_version, machine_fact, package_version
 from bench.table import format_number, markdown_table, with_range
-from headwater import __version__
 
 _CASE_HEADINGS = ["Records/s (min..max)", "MB/s", "Client CPU, us/record", "Memory", "Broker cores"]
 _ROW_HEADINGS = ["Ours", "Peer", "Ratio (min..max)", "Goal", "Result"]
@@ -19,10 +18,8 @@ _ROW_HEADINGS = ["Ours", "Peer", "Ratio (min..max)", "Goal", "Result"]
 def facts(directory: str) -> dict[str, str]:
     """What was measured with what, and where."""
     return {
-        "Machine": str(Machine.describe(directory)).removeprefix("Measured on ").removesuffix("."),
-        "Headwater": f"{__version__} on {platform.python_implementation()} "
-        f"{platform.python_version()}, numpy {package_version('numpy')}, "
-        f"pyarrow {package_version('pyarrow')}",
+        "Machine": machine_fact(directory),
+        "Headwater": headwater_fact("numpy", "pyarrow"),
         "Peers": f"kafka-python {package_version('kafka-python')}, "
         f"aiokafka {package_version('aiokafka')}, "
         f"confluent-kafka {package_version('confluent-kafka')} with librdkafka "
@@ -31,29 +28,22 @@ def facts(directory: str) -> dict[str, str]:
 
 
 def as_markdown(results: ClientResults, about: dict[str, str]) -> str:
-    lines = [f"- {name}: {text}" for name, text in about.items()]
-    if results.is_interrupted:
-        lines += ["", "The run was interrupted: this is what was measured until then."]
-    for found in results.cases:
-        if found.runs:
-            rows = [_client_cells(found, job) for job in found.runs]
-            lines += ["", *markdown_table([found.case.title, *_CASE_HEADINGS], rows)]
-    rows = [_comparison_cells(row) for found in results.cases for row in found.rows()]
-    if rows:
-        lines += ["", *markdown_table(["Case", *_ROW_HEADINGS], rows)]
-    for failure in results.failures:
-        lines += ["", f"Not measured: {failure}"]
-    lines += ["", verdict_counts([row.row for found in results.cases for row in found.rows()]), ""]
-    return "\n".join(lines)
+    compared = [row for found in results.cases for row in found.rows()]
+    tables = _tables(results, compared)
+    return markdown_document(about, results, tables, [each.row for each in compared])
 
 
 def as_json(results: ClientResults, about: dict[str, str]) -> dict[str, Any]:
-    return {
-        "facts": about,
-        "cases": [found.as_json() for found in results.cases],
-        "failures": results.failures,
-        "is_interrupted": results.is_interrupted,
-    }
+    return json_document(about, results, cases=[found.as_json() for found in results.cases])
+
+
+def _tables(results: ClientResults, compared: Sequence[ClientRow]) -> Iterator[list[str]]:
+    for found in results.cases:
+        if found.runs:
+            rows = [_client_cells(found, job) for job in found.runs]
+            yield markdown_table([found.case.title, *_CASE_HEADINGS], rows)
+    if compared:
+        yield markdown_table(["Case", *_ROW_HEADINGS], [_comparison_cells(row) for row in compared])
 
 
 def _client_cells(found: CaseResults, job: str) -> list[str]:
@@ -76,6 +66,6 @@ def _comparison_cells(compared: ClientRow) -> list[str]:
         f"{row.what}: {format_number(row.ours.median)}",
         f"{compared.peer_name}: {format_number(row.peer.median)}",
         with_range(row.ratio),
-        row.goal.text(row.unit) if row.goal is not None else "",
+        row.goal_text,
         row.verdict.value,
     ]

@@ -6,6 +6,7 @@ import statistics
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from bench.bench_run import Outcome
 from bench.broker.results import Goal, Row, full_spread
 from bench.broker.sizes import MEGABYTE
 from bench.client.cases import Case
@@ -96,8 +97,5 @@ class ClientRow(NamedTuple):
 
 
 @dataclass(slots=True)
-class ClientResults:
+class ClientResults(Outcome):
     cases: list[CaseResults] = field(default_factory=list)
-    #: What could not be measured, and why.
-    failures: list[str] = field(default_factory=list)
-    is_interrupted: bool = False

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
 
+from bench.bench_command import BenchParser
 from bench.log import (
     acknowledgements,
     append,
@@ -50,13 +51,12 @@ _DEFAULT_DIRECTORY = "build/bench"
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
     os.makedirs(options.directory, exist_ok=True)
-    sizes = QUICK if options.quick else TINY if options.tiny else FULL
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(dir=options.directory) as parent:
         machine = Machine.describe(parent)
         for name in options.only or MEASUREMENTS:
             start = perf_counter()
-            rows += MEASUREMENTS[name](parent, sizes)
+            rows += MEASUREMENTS[name](parent, options.sizes)
             print(f"{name}: {perf_counter() - start:.1f} s", file=sys.stderr)
     markdown = as_markdown(machine, rows)
     print(markdown)
@@ -68,19 +68,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
+    parser = BenchParser(
         prog="bench-log", description="Measure the partition log against bare system calls."
     )
-    size = parser.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_true", help="a minute instead of five")
-    size.add_argument("--tiny", action="store_true", help="seconds; figures mean nothing")
-    parser.add_argument(
-        "--only",
-        action="append",
-        choices=MEASUREMENTS,
-        metavar="NAME",
-        help=f"only this measurement, may be repeated: {', '.join(MEASUREMENTS)}",
-    )
+    parser.add_sizes(FULL, QUICK, TINY, times=("a minute instead of five", "seconds"))
+    parser.add_choice("--only", "measurement", MEASUREMENTS)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows as JSON")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table")
     parser.add_argument(

@@ -2,57 +2,43 @@
 
 from __future__ import annotations
 
-import platform
 import statistics
 from typing import Any
 
-from bench.broker.report import package_version, verdict_counts
-from bench.broker.results import Row
-from bench.machine import Machine
+from bench.broker.report import json_document, markdown_document, section_tables
+from bench.facts import headwater_fact, package_version
 from bench.spark.run import CostRow, SparkResults
 from bench.spark.sides import MASTER
-from bench.table import format_number, markdown_table, with_range
-from headwater import __version__
+from bench.table import format_number, markdown_table
 from headwater.testing.spark_connector import description
 
 _COST_HEADINGS = ["CPU, us/row", "Connector", "Java", "Python workers", "Broker", "In use"]
 
 
-def facts(directory: str, java: str) -> dict[str, str]:
+def facts(machine: str, java: str) -> dict[str, str]:
     """What was measured with what, and where."""
     return {
-        "Machine": str(Machine.describe(directory)).removeprefix("Measured on ").removesuffix("."),
-        "Headwater": f"{__version__} on {platform.python_implementation()} "
-        f"{platform.python_version()}, numpy {package_version('numpy')}, "
-        f"pyarrow {package_version('pyarrow')}",
+        "Machine": machine,
+        "Headwater": headwater_fact("numpy", "pyarrow"),
         "Spark": f"{package_version('pyspark')}, {MASTER}, {java}",
         "Peer": description(),
     }
 
 
 def as_markdown(results: SparkResults, about: dict[str, str]) -> str:
-    lines = [f"- {name}: {text}" for name, text in about.items()]
-    if results.is_interrupted:
-        lines += ["", "The run was interrupted: this is what was measured until then."]
-    for section in dict.fromkeys(row.section for row in results.rows):
-        rows = [_cells(row) for row in results.rows if row.section == section]
-        headings = [section, results.our_name, results.peer_name, "Ratio (min..max)"]
-        lines += ["", *markdown_table([*headings, "Goal", "Result"], rows)]
+    tables = list(section_tables(results))
     if results.costs:
-        rows = [_cost_cells(row) for row in results.costs]
-        lines += ["", *markdown_table(_COST_HEADINGS, rows)]
-    for failure in results.failures:
-        lines += ["", f"Not measured: {failure}"]
-    lines += ["", verdict_counts(results.rows), ""]
-    return "\n".join(lines)
+        tables.append(markdown_table(_COST_HEADINGS, [_cost_cells(row) for row in results.costs]))
+    return markdown_document(about, results, tables, results.rows)
 
 
 def as_json(results: SparkResults, about: dict[str, str]) -> dict[str, Any]:
-    return {
-        "facts": about,
-        "sides": [results.our_name, results.peer_name],
-        "rows": [row.as_json() for row in results.rows],
-        "costs": [
+    return json_document(
+        about,
+        results,
+        sides=[results.our_name, results.peer_name],
+        rows=[row.as_json() for row in results.rows],
+        costs=[
             {
                 "what": row.what,
                 "side": row.side.format_name,
@@ -61,20 +47,7 @@ def as_json(results: SparkResults, about: dict[str, str]) -> dict[str, Any]:
             }
             for row in results.costs
         ],
-        "failures": results.failures,
-        "is_interrupted": results.is_interrupted,
-    }
-
-
-def _cells(row: Row) -> list[str]:
-    return [
-        row.what,
-        f"{format_number(row.ours.median)} {row.unit}",
-        f"{format_number(row.peer.median)} {row.unit}",
-        with_range(row.ratio),
-        row.goal.text(row.unit) if row.goal is not None else "",
-        row.verdict.value,
-    ]
+    )
 
 
 def _cost_cells(row: CostRow) -> list[str]:

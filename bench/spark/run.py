@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from bench.bench_run import BenchRun
 from bench.broker.process_usage import cpu_seconds, own_cpu_seconds
 from bench.broker.results import Goal, Results, Row
 from bench.broker.run import take_turns
@@ -44,33 +44,24 @@ class SparkResults(Results):
     costs: list[CostRow] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class Run:
+@dataclass
+class Run(BenchRun[SparkResults]):
     server: Server
     spark: SparkSession
     #: The process of Spark's Java, whose children are the Python workers.
     java_pid: int
     directory: Path
     sizes: Sizes
-    results: SparkResults
     save: Callable[[], None]
-    _start_s: float = field(default_factory=time.monotonic)
-
-    def say(self, line: str) -> None:
-        """A line of progress."""
-        minutes, seconds = divmod(int(time.monotonic() - self._start_s), 60)
-        print(f"{minutes:3d}:{seconds:02d}  {line}", file=sys.stderr, flush=True)
 
     def attempt(self, what: str, work: Callable[[], None]) -> None:
-        """Measure something; if that fails, the rest of the run goes on without it."""
-        self.say(what)
-        try:
-            work()
-        except Exception as error:
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            self.results.failures.append(f"{what}: {reason}")
-            self.say(f"{what} failed: {error}")
+        super().attempt(what, work)
         self.save()
+
+    def _words_for(self, error: Exception) -> tuple[str, str]:
+        """Behind the first line of what Java says comes where it happened."""
+        first_line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        return first_line, str(error)
 
     def compare_speed(
         self,

@@ -8,12 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.bench_command import BenchReport
+from bench.broker.chart import draw
 from bench.broker.results import Goal, Row
 from bench.cluster import __main__ as bench_main
 from bench.cluster import latency
 from bench.cluster.clusters import BROKER_IDS, HeadwaterCluster
 from bench.cluster.pair import Pair
 from bench.cluster.questions import controller_id, leader_of, topic
+from bench.cluster.report import as_json, as_markdown
 from bench.cluster.run import ClusterResults
 from bench.cluster.writer import Acknowledged, longest_gap_ms
 from bench.rounds import Comparison
@@ -49,9 +52,9 @@ def test_what_only_one_side_was_measured_for_is_told_behind_the_tables(tmp_path:
     goal = Goal(ratio_max=1.0)
     rows = [Row("Failures", "kill -9", "s", Comparison([6.0], [6.5]), goal)]
     results = ClusterResults("Headwater", "Apache Kafka", rows)
-    assert "Headwater alone" not in bench_main._markdown(results, ABOUT)
+    assert "Headwater alone" not in as_markdown(results, ABOUT)
     results.alone.append(("kill -9 of the controller", "6.5 s"))
-    bench_main._write(tmp_path, results, ABOUT)
+    BenchReport("cluster", tmp_path, results, ABOUT, as_markdown, as_json, draw).save()
     text = (tmp_path / "cluster.md").read_text()
     assert text.index("| kill -9 of the controller |") > text.index("| kill -9 ")
     assert json.loads((tmp_path / "cluster.json").read_text())["alone"][0][1] == "6.5 s"
