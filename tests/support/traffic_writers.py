@@ -125,7 +125,8 @@ class VerifiableWriter:
         self._listener = threading.Thread(target=self._listen, daemon=True)
 
     def check(self) -> None:
-        assert self._process.poll() is None, self._errors_file.read_text()[-4000:]
+        is_well = self._is_over or self._process.poll() is None
+        assert is_well, self._errors_file.read_text()[-4000:]
 
     def finish(self) -> None:
         self.check()
