@@ -119,7 +119,7 @@ def lose_power_often(monkeypatch: pytest.MonkeyPatch) -> None:
         (skip_the_epoch_check, DIFFERENT, 0),
         (elect_in_the_same_epoch, "an epoch has one leader|" + DIFFERENT, 0),
         (trust_whoever_comes_back, DIFFERENT, 3),
-        (be_alone_without_sync, LOST, 24),
+        (be_alone_without_sync, LOST, 110),
         (commit_what_the_leader_has, DIFFERENT, 2),
         (follow_nobody_new, "in a healed world", 0),
         (store_repetitions, "stored once", 0),
