@@ -92,7 +92,7 @@ class ClusterTrouble:
         self._world.network.conditions = NetworkConditions()
         self._world.network.heal()
         observer, end_s = self._world.observer, self._world.loop.time() + time_max_s
-        while not all(observer.isr_is_full(each, REPLICATION_FACTOR) for each in partitions):
+        while not all(observer.is_whole(each, REPLICATION_FACTOR) for each in partitions):
             if self._world.loop.time() > end_s:
                 states = {str(each): observer.states.get(each) for each in partitions}
                 raise PropertyViolated(

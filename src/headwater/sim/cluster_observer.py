@@ -85,6 +85,23 @@ class ClusterObserver:
         state = self.states.get(partition)
         return state is not None and state.leader >= 0 and len(state.isr) == replica_count
 
+    def is_whole(self, partition: TopicPartition, replica_count: int) -> bool:
+        """Whether all replicas are in sync, and the leader has heard how far they are.
+
+        A new leader shows readers what it knows all of them to have, which at first is little.
+        """
+        if not self.isr_is_full(partition, replica_count):
+            return False
+        state = self.states[partition]
+        host = self._hosts[state.leader]
+        led = host.server.context.partitions.find(*partition) if host.serves else None
+        return (
+            led is not None
+            and led.is_leader
+            and led.leader_epoch == state.leader_epoch
+            and led.high_watermark == led.log_end_offset
+        )
+
     # -- the brokers -----------------------------------------------------------------------------
 
     def look(self) -> None:
