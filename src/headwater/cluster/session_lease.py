@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
+from headwater.base.errors import KafkaError
 from headwater.cluster.node_locations import CONTROLLER
 from headwater.cluster.store.errors import SessionExpiredError, StoreError
 from headwater.cluster.store.metadata_store import MetadataStore
@@ -50,6 +51,6 @@ class SessionLease:
             except SessionExpiredError:
                 self.end()
                 return
-            except StoreError:
-                pass
+            except (StoreError, KafkaError):
+                pass  # It is asked again; what is known holds for as long as it holds.
             await asyncio.sleep(timeout_s / _QUESTIONS)

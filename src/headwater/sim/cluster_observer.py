@@ -81,18 +81,14 @@ class ClusterObserver:
         if state.leader >= 0 and state.leader not in state.isr:
             raise PropertyViolated(f"leaders are in sync: {partition} has {state}")
 
-    def isr_is_full(self, partition: TopicPartition, replica_count: int) -> bool:
-        state = self.states.get(partition)
-        return state is not None and state.leader >= 0 and len(state.isr) == replica_count
-
     def is_whole(self, partition: TopicPartition, replica_count: int) -> bool:
         """Whether all replicas are in sync, and the leader has heard how far they are.
 
         A new leader shows readers what it knows all of them to have, which at first is little.
         """
-        if not self.isr_is_full(partition, replica_count):
+        state = self.states.get(partition)
+        if state is None or state.leader < 0 or len(state.isr) < replica_count:
             return False
-        state = self.states[partition]
         host = self._hosts[state.leader]
         led = host.server.context.partitions.find(*partition) if host.serves else None
         return (

@@ -153,9 +153,6 @@ async def _ask(
     require_stable: bool,
     context: RequestContext,
 ) -> list[FetchedOffset]:
-    if require_stable and not context.broker.member.is_up_to_date:
-        # Whoever reads what is committed must not begin again at what was committed once.
-        raise KafkaError(ErrorCode.NOT_COORDINATOR)
     fetched = await context.broker.groups.read(
         asked.group_id,
         lambda shard, now_ms: shard.offsets.fetch(
@@ -166,6 +163,10 @@ async def _ask(
             member_epoch=asked.member_epoch,
         ),
     )
+    if require_stable and not context.broker.member.is_up_to_date:
+        # Whoever reads what is committed must not begin again at what was committed once. Asked
+        # after the reading: time may have passed in it.
+        raise KafkaError(ErrorCode.NOT_COORDINATOR)
     for offset in fetched:
         if offset.error_code:
             context.record_error(offset.error_code)
