@@ -45,6 +45,9 @@ def measure(run: Run) -> None:
 
 
 def _compare(run: Run) -> None:
+    for _ in range(run.sizes.warm_up_rounds):
+        for side in SIDES:
+            _latencies_ms(run, side)
     found = take_turns(SIDES, run.sizes.latency_rounds, partial(_latencies_ms, run))
     for name, share in _SHARES.items():
         ours, peers = ([percentile(each, share) for each in values] for values in found)

@@ -16,12 +16,13 @@ from headwater.pipeline.connector.position_lookup import PositionLookup
 from headwater.pipeline.connector.range_reader import RangePartition, read_range
 from headwater.pipeline.connector.record_schema import check_schema
 from headwater.pipeline.connector.source_settings import parse_source_settings
+from headwater.pipeline.spark.prompt_task import PromptTask
 
 if TYPE_CHECKING:
     import pyarrow
 
 
-class HeadwaterBatchReader(DataSourceReader):
+class HeadwaterBatchReader(PromptTask, DataSourceReader):
     """Planned on the driver; `read` alone runs in tasks."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:

@@ -34,6 +34,8 @@ _CLIENTS_MAX: Final = 4
 
 #: The clients of this process, the one used last at the end.
 _clients: dict[tuple[tuple[str, str], ...], RangeClient] = {}
+#: Kept here because `gc.get_freeze_count` counts object by object, 10 ms in a worker.
+_is_frozen = False
 
 
 class RangePartition(InputPartition):
@@ -102,9 +104,11 @@ def _client(settings: Mapping[str, str], poll_timeout_ms: int) -> RangeClient:
 
 def _freeze_garbage() -> None:
     """Once in a worker of Spark; anywhere else the collector is not ours."""
-    if gc.get_freeze_count() == 0 and TaskContext.get() is not None:
+    global _is_frozen
+    if not _is_frozen and TaskContext.get() is not None:
         gc.collect()
         gc.freeze()
+        _is_frozen = True
 
 
 def close_clients() -> None:

@@ -37,12 +37,13 @@ from headwater.pipeline.connector.range_reader import RangePartition, read_range
 from headwater.pipeline.connector.read_limit import BatchGate, limited_ends, new_offset_count
 from headwater.pipeline.connector.record_schema import check_schema
 from headwater.pipeline.connector.source_settings import parse_source_settings
+from headwater.pipeline.spark.prompt_task import PromptTask
 
 if TYPE_CHECKING:
     import pyarrow
 
 
-class HeadwaterStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class HeadwaterStreamReader(PromptTask, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """One for each source of a query. Nothing is connected before it is needed."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:

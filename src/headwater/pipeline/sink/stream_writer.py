@@ -21,6 +21,7 @@ from headwater.pipeline.sink.exactly_once.task_shell import TaskPlace, write_tas
 from headwater.pipeline.sink.plain_write import write_rows
 from headwater.pipeline.sink.sink_options import parse_sink_settings
 from headwater.pipeline.sink.sink_rows import check_schema
+from headwater.pipeline.spark.prompt_task import PromptTask
 
 if TYPE_CHECKING:
     import pyarrow
@@ -32,7 +33,7 @@ _BATCH_ID: Final = "streaming.sql.batchId"
 _RUN_ID: Final = "spark.jobGroup.id"
 
 
-class HeadwaterStreamWriter(DataSourceStreamArrowWriter):
+class HeadwaterStreamWriter(PromptTask, DataSourceStreamArrowWriter):
     """Made on the driver, and pickled for the tasks and for the commit."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
