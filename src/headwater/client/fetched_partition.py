@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from headwater.base.ids import TopicPartition
 from headwater.client.isolation import IsolationLevel
 from headwater.wire.records import (
+    HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC_V2,
     BatchHeader,
@@ -99,6 +100,20 @@ class FetchedPartition:
     def batch_ends(self) -> Sequence[int]:
         """Where each whole batch ends, and the next one begins; the first begins at 0."""
         return self._ends
+
+    def has_fewer_records_than(self, count: int) -> bool:
+        """Whether all batches together claim fewer; False where one is of another format."""
+        if len(self._ends) >= count:
+            return False
+        position = 0
+        for end in self._ends:
+            if end - position < HEADER_SIZE or self._buffer[position + MAGIC_POSITION] != MAGIC_V2:
+                return False
+            count -= read_batch_header(self._buffer, position).record_count
+            if count <= 0:
+                return False
+            position = end
+        return True
 
     @property
     def has_aborted(self) -> bool:

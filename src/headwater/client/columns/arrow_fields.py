@@ -35,7 +35,34 @@ def field_column(arrow: ModuleType, parts: Sequence[FieldPlaces]) -> pyarrow.Arr
     """The keys or the values of all parts; to make null of each part would cost more."""
     if all((part.sizes < 0).all() for part in parts):
         return arrow.nulls(sum(len(part.sizes) for part in parts), arrow.binary())
-    return _one_array(arrow, [_fields(arrow, part) for part in parts])
+    return _one_array(arrow, [_fields(arrow, part) for part in _united(parts)])
+
+
+def _united(parts: Sequence[FieldPlaces]) -> list[FieldPlaces]:
+    """Parts that follow one another in the same bytes as one, so that they are copied once."""
+    groups: list[list[FieldPlaces]] = []
+    for part in parts:
+        before = groups[-1][-1] if groups else None
+        if (
+            before is not None
+            and before.data is part.data
+            and len(before.starts)
+            and len(part.starts)
+            and before.starts[-1] <= part.starts[0]
+        ):
+            groups[-1].append(part)
+        else:
+            groups.append([part])
+    return [
+        group[0]
+        if len(group) == 1
+        else FieldPlaces(
+            group[0].data,
+            np.concatenate([part.starts for part in group]),
+            np.concatenate([part.sizes for part in group]),
+        )
+        for group in groups
+    ]
 
 
 def header_type(arrow: ModuleType) -> pyarrow.DataType:

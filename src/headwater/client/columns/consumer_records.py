@@ -4,7 +4,9 @@ What is per record in Python costs more than all of the decoding, so there is no
 become lists, keys and values are cut by a comprehension each, and `map` makes the tuples.
 """
 
-from collections.abc import Callable, Iterable
+import gc
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import chain, repeat
 from typing import Any, TypeAlias
 
@@ -28,9 +30,9 @@ def columns_to_records(
     deserialize_value: Deserialize | None = None,
 ) -> list[ConsumerRecord]:
     """All records of the columns; cut those with `part` and `from_offset` first."""
-    data = columns.data if isinstance(columns.data, bytes) else bytes(columns.data)
+    data = columns.data if isinstance(columns.data, bytes) else memoryview(columns.data)
     headers: Iterable[object] = (
-        repeat(()) if columns.headers is None else columns.headers.to_tuples(data)
+        repeat(()) if columns.headers is None else columns.headers.to_tuples(bytes(data))
     )
     fields = zip(
         repeat(topic),
@@ -44,11 +46,26 @@ def columns_to_records(
         _by_run(columns.runs, [run.leader_epoch for run in columns.runs]),
         strict=False,
     )
-    return list(map(_new_tuple, repeat(ConsumerRecord), fields))
+    with _no_collection():
+        return list(map(_new_tuple, repeat(ConsumerRecord), fields))
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Python looks for garbage each time that some hundred objects were made, and so many times at
+    each of these records, which takes as long as making them; they are none, and it can wait."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _cut(
-    data: bytes, starts: Longs, sizes: Longs, deserialize: Deserialize | None
+    data: bytes | memoryview, starts: Longs, sizes: Longs, deserialize: Deserialize | None
 ) -> Iterable[Any]:
     """The fields at these places."""
     if not len(sizes):
@@ -57,12 +74,16 @@ def _cut(
     if smallest < 0 and sizes.max() < 0:
         return repeat(None)
     bounds = zip(starts.tolist(), (starts + sizes).tolist(), strict=True)
-    if smallest >= 0:
+    if isinstance(data, bytes):
         fields = [data[start:end] for start, end in bounds]
+    else:
+        fields = [data[start:end].tobytes() for start, end in bounds]
+    if smallest >= 0:
         return fields if deserialize is None else map(deserialize, fields)
+    present = zip(fields, sizes.tolist(), strict=True)
     if deserialize is None:
-        return [data[start:end] if start <= end else None for start, end in bounds]
-    return [deserialize(data[start:end]) if start <= end else None for start, end in bounds]
+        return [None if size < 0 else field for field, size in present]
+    return [None if size < 0 else deserialize(field) for field, size in present]
 
 
 def _by_run(runs: tuple[BatchRun, ...], kinds: list[TimestampType] | list[int]) -> Iterable[object]:

@@ -48,16 +48,15 @@ GROUP_BYTES: Final = 8 << 20
 DECOMPRESSED_GROUP_BYTES: Final = 16 << 20
 
 
-class _Batches(NamedTuple):
+class FoundBatches(NamedTuple):
     """Batches with data to be seen, and where they stand."""
 
     begins: Longs
     ends: Longs
     table: BatchTable
 
-    def rows(self, first: int, last: int) -> _Batches:
-        chosen = slice(first, last)
-        return _Batches(self.begins[chosen], self.ends[chosen], self.table.rows(chosen))
+    def rows(self, chosen: slice | Longs) -> FoundBatches:
+        return FoundBatches(self.begins[chosen], self.ends[chosen], self.table.rows(chosen))
 
 
 def decode_fetched(
@@ -78,14 +77,14 @@ def decode_fetched(
         groups = _one_by_one(fetched, check_crc, with_headers)
     else:
         skipped = _skipped_count(batches.table, start_offset)
-        groups = _grouped(view, batches.rows(skipped, len(batches.begins)), check_crc, with_headers)
+        groups = _grouped(view, batches.rows(slice(skipped, None)), check_crc, with_headers)
     for columns in groups:
         left = columns.from_offset(start_offset)
         if len(left):
             yield left
 
 
-def _visible(fetched: FetchedPartition, array: Bytes) -> _Batches | None:
+def _visible(fetched: FetchedPartition, array: Bytes) -> FoundBatches | None:
     """None if a batch is old or has no header."""
     ends = np.array(fetched.batch_ends, np.int64)
     begins = np.zeros_like(ends)
@@ -96,12 +95,12 @@ def _visible(fetched: FetchedPartition, array: Bytes) -> _Batches | None:
     if not fetched.has_aborted:
         is_data = table.attributes & CONTROL_BIT == 0
         if is_data.all():
-            return _Batches(begins, ends, table)
+            return FoundBatches(begins, ends, table)
         chosen = np.flatnonzero(is_data)
     else:
         visible = [begin for begin, _, _ in fetched.visible_batches()]
         chosen = np.searchsorted(begins, np.array(visible, np.int64))
-    return _Batches(begins[chosen], ends[chosen], table.rows(chosen))
+    return FoundBatches(begins, ends, table).rows(chosen)
 
 
 def _skipped_count(table: BatchTable, start_offset: int) -> int:
@@ -112,7 +111,7 @@ def _skipped_count(table: BatchTable, start_offset: int) -> int:
 
 
 def _grouped(
-    view: memoryview, batches: _Batches, check_crc: bool, with_headers: bool
+    view: memoryview, batches: FoundBatches, check_crc: bool, with_headers: bool
 ) -> Iterator[RecordColumns]:
     begins, ends, table = batches
     counts = np.cumsum(table.record_counts)
@@ -124,8 +123,8 @@ def _grouped(
             int(np.searchsorted(ends, int(begins[first]) + GROUP_BYTES, side="right")),
         )
         last = max(last, first + 1)
-        group = batches.rows(first, last)
-        columns = _decoded(view, group, check_crc, with_headers)
+        group = batches.rows(slice(first, last))
+        columns = read_found(view, group, check_crc, with_headers)
         if columns is None:
             # Something is wrong, or there is little to read.
             columns = _decoded_plainly(view, group, check_crc, with_headers)
@@ -133,9 +132,10 @@ def _grouped(
         first += columns.batch_count
 
 
-def _decoded(
-    view: memoryview, batches: _Batches, check_crc: bool, with_headers: bool
+def read_found(
+    view: memoryview, batches: FoundBatches, check_crc: bool = True, with_headers: bool = True
 ) -> RecordColumns | None:
+    """The records of the first batches, as many as are worth it; None if one is not as usual."""
     begins, ends, table = batches
     if table.record_counts.sum() < ARRAY_RECORDS_MIN or not table.are_sound(ends - begins):
         return None
@@ -161,7 +161,7 @@ def _decoded(
         return None
 
 
-def _have_right_crc(view: memoryview, batches: _Batches) -> bool:
+def _have_right_crc(view: memoryview, batches: FoundBatches) -> bool:
     starts = (batches.begins + ATTRIBUTES_POSITION).tolist()
     computed = [
         crc32c(view[start:end]) for start, end in zip(starts, batches.ends.tolist(), strict=True)
@@ -170,7 +170,7 @@ def _have_right_crc(view: memoryview, batches: _Batches) -> bool:
     return computed == expected
 
 
-def _decompressed(view: memoryview, batches: _Batches) -> list[Buffer]:
+def _decompressed(view: memoryview, batches: FoundBatches) -> list[Buffer]:
     """The records of the first batches, as many as have room together."""
     sections: list[Buffer] = []
     left_bytes = DECOMPRESSED_GROUP_BYTES
@@ -192,7 +192,7 @@ def _decompressed(view: memoryview, batches: _Batches) -> list[Buffer]:
 
 
 def _decoded_plainly(
-    view: memoryview, batches: _Batches, check_crc: bool, with_headers: bool
+    view: memoryview, batches: FoundBatches, check_crc: bool, with_headers: bool
 ) -> RecordColumns:
     raw = [
         (batch, read_batch_header(batch))

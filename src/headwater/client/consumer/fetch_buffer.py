@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from headwater.base.ids import TopicPartition
+from headwater.client.columns.fetched_together import FetchedTogether
 from headwater.client.consumer.deserializers import Deserializers
 from headwater.client.consumer.partition_state import PartitionState
 from headwater.client.consumer.record_reader import RecordReader
@@ -27,7 +28,7 @@ class _Queue:
     def __init__(self, state: PartitionState) -> None:
         self.state = state
         self.reader: RecordReader | None = None
-        self.waiting: deque[FetchedPartition] = deque()
+        self.waiting: deque[tuple[FetchedPartition, FetchedTogether]] = deque()
 
 
 class FetchBuffer:
@@ -42,13 +43,15 @@ class FetchBuffer:
 
     # -- the loop's side -------------------------------------------------------------------------
 
-    def add(self, state: PartitionState, fetched: FetchedPartition) -> None:
+    def add(
+        self, state: PartitionState, fetched: FetchedPartition, together: FetchedTogether
+    ) -> None:
         topic_partition = state.topic_partition
         with self._lock:
             queue = self._queues.get(topic_partition)
             if queue is None:
                 queue = self._queues[topic_partition] = _Queue(state)
-            queue.waiting.append(fetched)
+            queue.waiting.append((fetched, together))
             self._waiting_counts[topic_partition] = len(queue.waiting)
 
     def has(self, topic_partition: TopicPartition) -> bool:
@@ -76,13 +79,17 @@ class FetchBuffer:
                     continue
                 if queue.reader is not None:
                     return queue.reader, False
-                fetched = queue.waiting.popleft()
+                fetched, together = queue.waiting.popleft()
                 if queue.waiting:
                     self._waiting_counts[topic_partition] = len(queue.waiting)
                 else:
                     del self._waiting_counts[topic_partition]
                 queue.reader = RecordReader(
-                    queue.state, fetched, self._deserializers, check_crc=self._check_crc
+                    queue.state,
+                    fetched,
+                    self._deserializers,
+                    together=together,
+                    check_crc=self._check_crc,
                 )
                 return queue.reader, True
         return None, False

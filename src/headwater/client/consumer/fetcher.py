@@ -21,6 +21,7 @@ from headwater.base.ids import TopicPartition
 from headwater.client.ask import Ask
 from headwater.client.cluster_connection import Lane
 from headwater.client.cluster_metadata import NO_LEADER, ClusterMetadata
+from headwater.client.columns.fetched_together import FetchedTogether
 from headwater.client.consumer.consumer_errors import InvalidOffsetError
 from headwater.client.consumer.consumer_metrics import ConsumerMetrics
 from headwater.client.consumer.failures import Failures
@@ -220,6 +221,7 @@ class Fetcher:
     def _take(self, broker_id: int, answer: FetchAnswer, now_s: float) -> bool:
         """Put what came where it belongs; whether the polling thread has something to look at."""
         has_news = False
+        together = FetchedTogether(answer.fetched, check_crc=self._check_crc)
         for fetched in answer.fetched:
             state = self._current(fetched.topic_partition, fetched.fetch_offset)
             if state is None:
@@ -230,7 +232,7 @@ class Fetcher:
             state.log_start_offset = fetched.log_start_offset
             if fetched.has_batches:
                 state.fetch_offset = fetched.next_offset
-                self._buffer.add(state, fetched)
+                self._buffer.add(state, fetched, together)
                 self._metrics.partition_fetched(fetched.size_bytes, now_s)
                 has_news = True
         for topic_partition, replica_id in answer.preferred.items():
