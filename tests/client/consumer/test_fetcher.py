@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwater.base.errors import ErrorCode, KafkaError
+from headwater.client.consumer import fetch_buffer
 from headwater.client.consumer.consumer_errors import InvalidOffsetError
 from headwater.client.consumer.offset_reset import NONE
 from headwater.client.consumer.partition_state import PositionStep
@@ -67,7 +69,22 @@ def test_one_fetch_for_each_leader_with_all_its_partitions() -> None:
     assert len(consumer.asked(FetchRequest)) == 2
 
 
-def test_the_next_fetch_leaves_when_the_last_one_is_begun() -> None:
+def test_the_next_fetch_leaves_at_once_while_little_is_waiting() -> None:
+    consumer = reading()
+    broker = PlayedBroker(logs_of(consumer))
+    for _ in range(3):
+        broker.logs[0].append(10)
+    for next_offset in (10, 20, 30):
+        consumer.answer_all(FetchRequest, lambda request: broker.answer(request, batch_count=1))
+        consumer.step()
+        assert fetch_ask(consumer).topics[0].partitions[0].fetch_offset == next_offset
+    assert consumer.poll() == [(0, offset) for offset in range(30)]
+
+
+def test_the_next_fetch_leaves_when_the_last_one_is_begun_if_enough_is_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fetch_buffer, "AHEAD_BYTES", 1)
     consumer = reading()
     broker = PlayedBroker(logs_of(consumer))
     broker.logs[0].append(10)

@@ -4,9 +4,7 @@ What is per record in Python costs more than all of the decoding, so there is no
 become lists, keys and values are cut by a comprehension each, and `map` makes the tuples.
 """
 
-import gc
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from itertools import chain, repeat
 from typing import Any, TypeAlias
 
@@ -46,22 +44,7 @@ def columns_to_records(
         _by_run(columns.runs, [run.leader_epoch for run in columns.runs]),
         strict=False,
     )
-    with _no_collection():
-        return list(map(_new_tuple, repeat(ConsumerRecord), fields))
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Python looks for garbage each time that some hundred objects were made, and so many times at
-    each of these records, which takes as long as making them; they are none, and it can wait."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
+    return list(map(_new_tuple, repeat(ConsumerRecord), fields))
 
 
 def _cut(

@@ -53,6 +53,8 @@ def _groups(fetches: Sequence[FetchedPartition]) -> list[list[FetchedPartition]]
     groups: list[list[FetchedPartition]] = [[]]
     size_bytes = 0
     for fetched in fetches:
+        if not fetched.has_batches:
+            continue
         size_bytes += fetched.size_bytes
         if size_bytes > GROUP_BYTES:
             groups.append([])

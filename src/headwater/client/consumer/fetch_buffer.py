@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterable
+from typing import Final
 
 from headwater.base.ids import TopicPartition
 from headwater.client.columns.fetched_together import FetchedTogether
@@ -18,6 +19,9 @@ from headwater.client.consumer.deserializers import Deserializers
 from headwater.client.consumer.partition_state import PartitionState
 from headwater.client.consumer.record_reader import RecordReader
 from headwater.client.fetched_partition import FetchedPartition
+
+#: No more is fetched of a partition that has something waiting, once so much is waiting.
+AHEAD_BYTES: Final = 8 << 20
 
 
 class _Queue:
@@ -38,8 +42,9 @@ class FetchBuffer:
         self._lock = threading.Lock()
         #: In the order of their turns.
         self._queues: dict[TopicPartition, _Queue] = {}
-        #: Fetches that nobody has begun to read, by partition.
+        #: Fetches that nobody has begun to read, by partition, and the bytes of all of them.
         self._waiting_counts: dict[TopicPartition, int] = {}
+        self._waiting_bytes = 0
 
     # -- the loop's side -------------------------------------------------------------------------
 
@@ -53,20 +58,26 @@ class FetchBuffer:
                 queue = self._queues[topic_partition] = _Queue(state)
             queue.waiting.append((fetched, together))
             self._waiting_counts[topic_partition] = len(queue.waiting)
+            self._waiting_bytes += fetched.size_bytes
 
     def has(self, topic_partition: TopicPartition) -> bool:
         """Whether anything of the partition has not been handed out."""
         return topic_partition in self._queues
 
-    def is_waiting(self, topic_partition: TopicPartition) -> bool:
-        """Whether a fetch of the partition has come that nobody has begun to read."""
-        return topic_partition in self._waiting_counts
+    def has_enough(self, topic_partition: TopicPartition) -> bool:
+        """Whether a fetch of the partition has come that nobody has begun to read, and much else.
+
+        While the polling thread decodes what came last, the next answer should be on its way.
+        """
+        return topic_partition in self._waiting_counts and self._waiting_bytes >= AHEAD_BYTES
 
     def drop(self, topic_partitions: Iterable[TopicPartition]) -> None:
         """Forget what was fetched; only on behalf of the polling thread."""
         with self._lock:
             for topic_partition in topic_partitions:
-                self._queues.pop(topic_partition, None)
+                queue = self._queues.pop(topic_partition, None)
+                if queue is not None:
+                    self._waiting_bytes -= sum(each.size_bytes for each, _ in queue.waiting)
                 self._waiting_counts.pop(topic_partition, None)
 
     # -- the polling thread's side ---------------------------------------------------------------
@@ -80,6 +91,7 @@ class FetchBuffer:
                 if queue.reader is not None:
                     return queue.reader, False
                 fetched, together = queue.waiting.popleft()
+                self._waiting_bytes -= fetched.size_bytes
                 if queue.waiting:
                     self._waiting_counts[topic_partition] = len(queue.waiting)
                 else:

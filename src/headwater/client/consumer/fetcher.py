@@ -115,7 +115,7 @@ class Fetcher:
                 continue
             if broker_id == NO_LEADER:
                 self._upkeep.is_stale()
-            elif self._is_busy(broker_id, now_s) or self._buffer.is_waiting(state.topic_partition):
+            elif self._is_busy(broker_id, now_s) or self._buffer.has_enough(state.topic_partition):
                 held.add(broker_id)
             else:
                 by_broker.setdefault(broker_id, []).append(state)

@@ -23,6 +23,7 @@ from headwater.client.consumer.interceptors import Interceptors
 from headwater.client.consumer.membership import Membership
 from headwater.client.consumer.offset_and_metadata import OffsetAndMetadata
 from headwater.client.consumer.partition_state import PositionStep
+from headwater.client.consumer.paused_collection import paused_collection
 from headwater.client.consumer.record_reader import RecordReader
 from headwater.client.consumer.subscription_state import SubscriptionState
 
@@ -124,6 +125,15 @@ class PollSide:
 
     def take(self, count: int, now_s: float) -> list[ConsumerRecord]:
         """The next records, at most `count`; raises a damage where nothing stands before it."""
+        with paused_collection():
+            records = self._take_records(count, now_s)
+        if records:
+            self._metrics.consumed(len(records), now_s)
+            if self._interceptors:
+                records = self._interceptors.on_consume(records)
+        return records
+
+    def _take_records(self, count: int, now_s: float) -> list[ConsumerRecord]:
         records: list[ConsumerRecord] = []
         while len(records) < count:
             reader = self._next_reader()
@@ -135,12 +145,11 @@ class PollSide:
                 if records:
                     break
                 raise
-            records = records + taken if records else taken
+            if records:
+                records += taken
+            else:
+                records = taken
             self._moved(reader, now_s)
-        if records:
-            self._metrics.consumed(len(records), now_s)
-            if self._interceptors:
-                records = self._interceptors.on_consume(records)
         return records
 
     def take_arrow(self, count: int, now_s: float) -> pa.RecordBatch | None:
