@@ -78,8 +78,12 @@ _QUICK_CASES = (
     Case(PRODUCE, 100),
     Case(PRODUCE, 100, is_tuned=True),
     Case(PRODUCE, 1_000, is_tuned=True),
+    Case(PRODUCE, 100, is_tuned=True, is_keyed=True),
+    Case(PRODUCE, 1_000, is_tuned=True, is_keyed=True),
     Case(CONSUME, 100),
     Case(CONSUME, 1_000),
+    Case(CONSUME, 100, is_keyed=True),
+    Case(CONSUME, 1_000, is_keyed=True),
 )
 FULL = Sizes(rounds=5, run_s=3.0, warm_up_s=10.0, consumed_bytes=1_000 * MEGABYTE, cases=ALL_CASES)
 QUICK = Sizes(rounds=2, run_s=1.0, warm_up_s=3.0, consumed_bytes=300 * MEGABYTE, cases=_QUICK_CASES)

@@ -168,14 +168,15 @@ def _sections(
     data = memoryview(joined.buffers()[2])[: bounds[len(rows)]]
     # Without tails, the byte that ends a record stands before the next one: see `_joined_rows`.
     shift = 1 if rows.tails is None else 0
-    for index, cut in enumerate(cuts):
-        section: Buffer = data[bounds[cut.first] + shift : bounds[cut.last] + shift]
+    begins = (bounds[firsts] + shift).tolist()
+    ends = (bounds[firsts + counts] + shift).tolist()
+    for cut, begin, end, base, last in zip(
+        cuts, begins, ends, bases.tolist(), latest.tolist(), strict=True
+    ):
+        section: Buffer = data[begin:end]
         if shift and cut.last == len(rows):
             section = b"".join((section, b"\0"))
-        yield (
-            cut.partition,
-            RecordSection(section, cut.last - cut.first, int(bases[index]), int(latest[index])),
-        )
+        yield cut.partition, RecordSection(section, cut.last - cut.first, base, last)
 
 
 def _joined_rows(rows: ArrowRows, time_deltas: Longs, offset_deltas: Longs) -> pyarrow.Array:

@@ -7,7 +7,6 @@ draw prefers partitions for which fewer batches wait, so a slow broker gets less
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Sequence
 
@@ -91,7 +90,11 @@ class TopicRoute:
         if not self._is_adaptive:
             return self.queues[self._generator.choice(candidates)]
         lengths = [len(self.queues[number].waiting) for number in candidates]
+        # The weight of a queue is how much shorter it is than one beyond the longest.
         longest = max(lengths) + 1
-        weights = itertools.accumulate(longest - length for length in lengths)
-        (number,) = self._generator.choices(candidates, cum_weights=list(weights))
-        return self.queues[number]
+        left = self._generator.random() * (longest * len(lengths) - sum(lengths))
+        for number, length in zip(candidates, lengths, strict=True):
+            left -= longest - length
+            if left < 0:
+                return self.queues[number]
+        return self.queues[candidates[-1]]
