@@ -252,3 +252,55 @@ def test_parts_take_the_numbers_of_the_whole() -> None:
 def test_the_last_epoch_has_no_next_one() -> None:
     assert FIRST.with_next_epoch() == SECOND
     assert ProducerIdentity(7, EPOCH_MAX).with_next_epoch() is None
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(
+                ("number", "acknowledge", "doubt", "give up", "refuse", "unexpected", "forgotten")
+            ),
+            st.integers(0, 2),
+            st.integers(0, LINE_LENGTH_MAX - 1),
+        ),
+        max_size=60,
+    ),
+    st.booleans(),
+)
+def test_a_gap_is_known_of_without_looking_at_every_partition(
+    steps: list[tuple[str, int, int]], closes_gaps: bool
+) -> None:
+    book = SequenceBook()
+    book.adopt(STRANGER)
+    under_way: dict[TopicPartition, list[Batch]] = {}
+    for step, partition, index in steps:
+        place = TopicPartition("orders", partition)
+        line = under_way.setdefault(place, [])
+        if step == "number":
+            if book.may_number(place):
+                book.number(batch := Batch(topic_partition=place))
+                line.append(batch)
+            continue
+        if index >= len(line):
+            continue
+        batch = line[index]
+        if step == "acknowledge":
+            book.acknowledged(batch)
+        elif step == "doubt":
+            book.doubted(batch)
+        elif step == "give up":
+            book.given_up(batch)
+        elif step == "refuse":
+            book.refused(batch)
+        elif step == "unexpected":
+            book.refused_number(batch)
+        else:
+            book.forgotten(batch)
+        if step in ("acknowledge", "give up", "refuse"):
+            line.remove(batch)
+        assert book.has_gap == any(each.has_gap for each in book._partitions.values())
+        if closes_gaps and book.has_gap:
+            identity = book.identity.with_next_epoch()
+            assert identity is not None
+            book.adopt(identity)
+            assert not book.has_gap

@@ -100,7 +100,7 @@ class PartitionSequence:
 
     @property
     def has_hole(self) -> bool:
-        return any(place in _HOLES for place in self._line)
+        return Gone.UNSURE in self._line or Gone.REFUSED in self._line
 
     @property
     def is_idle(self) -> bool:
@@ -159,6 +159,8 @@ class PartitionSequence:
 
     def was_renumbered(self, batch: SequencedBatch) -> bool:
         """Whether an answer may be about a number it no longer has; asked once for each answer."""
+        if not self._renumbered:
+            return False
         remaining = [each for each in self._renumbered if each is not batch]
         was_renumbered = len(remaining) < len(self._renumbered)
         self._renumbered = remaining
@@ -226,7 +228,8 @@ class PartitionSequence:
     def _leave(self, index: int, batch: SequencedBatch, gone: Gone) -> None:
         self._line[index] = gone
         self.was_renumbered(batch)
-        self._in_doubt = [each for each in self._in_doubt if each is not batch]
+        if self._in_doubt:
+            self._in_doubt = [each for each in self._in_doubt if each is not batch]
 
     def _shorten(self) -> None:
         while self._line and self._line[0] is Gone.WRITTEN:

@@ -42,18 +42,20 @@ class SequenceBook:
         self._partitions: dict[TopicPartition, PartitionSequence] = {}
         #: The partitions whose leaders know the producer id.
         self._acquainted: set[TopicPartition] = set()
+        #: The partitions that may have a gap: only they need to be looked at.
+        self._troubled: set[TopicPartition] = set()
 
     def adopt(self, identity: ProducerIdentity) -> None:
         """Be this from now on; partitions with a gap are numbered anew."""
         self._become(identity)
-        for sequence in self._partitions.values():
-            if sequence.has_gap:
-                sequence.start_anew(identity)
+        for sequence in self._with_gap():
+            sequence.start_anew(identity)
 
     def start_anew(self, identity: ProducerIdentity) -> None:
         """Be this, in all partitions: what was under way is of no interest any more."""
         self._become(identity)
         self._partitions.clear()
+        self._troubled.clear()
 
     def _become(self, identity: ProducerIdentity) -> None:
         if identity.producer_id != self.identity.producer_id:
@@ -95,6 +97,8 @@ class SequenceBook:
             self._acquainted.add(batch.topic_partition)
         if (sequence := self._of(batch)) is not None:
             sequence.acknowledge(batch)
+            if not sequence.has_hole and not sequence.needs_new_numbers:
+                self._troubled.discard(batch.topic_partition)
 
     def was_renumbered(self, batch: SequencedBatch) -> bool:
         """Whether an answer may be about a number that the batch no longer has."""
@@ -108,12 +112,12 @@ class SequenceBook:
 
     def given_up(self, batch: SequencedBatch) -> None:
         """Nobody knows whether it was written, and it will not be sent again."""
-        if (sequence := self._of(batch)) is not None:
+        if (sequence := self._of_troubled(batch)) is not None:
             sequence.give_up(batch)
 
     def refused(self, batch: SequencedBatch) -> None:
         """It was not written, and will not be sent again."""
-        if (sequence := self._of(batch)) is not None:
+        if (sequence := self._of_troubled(batch)) is not None:
             sequence.refuse(batch)
 
     def split(self, batch: SequencedBatch, parts: Sequence[SequencedBatch]) -> None:
@@ -122,7 +126,7 @@ class SequenceBook:
 
     def refused_number(self, batch: SequencedBatch) -> Refusal:
         """The leader did not expect this number: find out why."""
-        sequence = self._of(batch)
+        sequence = self._of_troubled(batch)
         if sequence is None or not sequence.is_first(batch):
             return Refusal.OUT_OF_TURN
         if sequence.is_known_written(batch):
@@ -137,7 +141,7 @@ class SequenceBook:
 
     def forgotten(self, batch: SequencedBatch) -> Refusal:
         """The leader knows nothing of this producer any more: begin anew, when it is its turn."""
-        sequence = self._of(batch)
+        sequence = self._of_troubled(batch)
         if sequence is None or not sequence.is_first(batch):
             return Refusal.OUT_OF_TURN
         sequence.needs_new_numbers = True
@@ -146,12 +150,22 @@ class SequenceBook:
     @property
     def has_gap(self) -> bool:
         """Whether a new identity is needed to go on somewhere."""
-        return any(sequence.has_gap for sequence in self._partitions.values())
+        return bool(self._troubled) and bool(self._with_gap())
 
     @property
     def is_in_doubt(self) -> bool:
         """Whether there is a batch of which nobody knows whether it is written, or a hole."""
         return any(not sequence.is_idle for sequence in self._partitions.values())
+
+    def _with_gap(self) -> list[PartitionSequence]:
+        sequences = [self._partitions[each] for each in self._troubled]
+        return [sequence for sequence in sequences if sequence.has_gap]
+
+    def _of_troubled(self, batch: SequencedBatch) -> PartitionSequence | None:
+        sequence = self._of(batch)
+        if sequence is not None:
+            self._troubled.add(batch.topic_partition)
+        return sequence
 
     def _of(self, batch: SequencedBatch) -> PartitionSequence | None:
         return self._partitions.get(batch.topic_partition)
