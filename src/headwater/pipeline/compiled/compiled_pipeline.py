@@ -24,6 +24,7 @@ from headwater.pipeline.compiled.dead_letters import dead_letters, query_name
 from headwater.pipeline.compiled.sink_queries import SinkQueries
 from headwater.pipeline.compiled.step_frames import StepFrames, needed_names
 from headwater.pipeline.compiled.table_formats import check_class_path
+from headwater.pipeline.declared.backfill_rules import check_backfill
 from headwater.pipeline.declared.pipeline_spec import PipelineSpec
 from headwater.pipeline.declared.run_mode import Backfill, RunMode
 from headwater.pipeline.declared.source_spec import SourceSpec
@@ -52,6 +53,8 @@ class CompiledPipeline:
 
         A backfill, and rows that no stream feeds, are written as batches.
         """
+        if isinstance(mode, Backfill):
+            check_backfill(self.spec)
         frames = StepFrames(self.spec, self._spark, mode)
         rows = frames.build()
         letters = [(each, self._letters(frames, each, mode)) for each in self._with_letters()]

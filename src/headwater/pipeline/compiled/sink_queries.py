@@ -13,7 +13,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from headwater.pipeline.compiled.batch_query import BatchMarker, BatchQuery
-from headwater.pipeline.compiled.compile_error import error_at
 from headwater.pipeline.compiled.connector_options import sink_write_options
 from headwater.pipeline.compiled.patient_start import start_patiently
 from headwater.pipeline.compiled.screen import batch_text
@@ -50,8 +49,6 @@ class SinkQueries:
         """The query of a sink, over the rows of its input."""
         if frame.isStreaming:
             return self._stream(sink, frame)
-        if isinstance(self._mode, Backfill):
-            self._check_backfill(sink)
         return self._batch(sink.name, lambda identity: self._write_batch(sink, frame, identity))
 
     def start_to_topic(
@@ -134,20 +131,6 @@ class SinkQueries:
                 self._show(sink.name, sink, frame)
             case _:
                 write_table(sink, frame, 0, identity)
-
-    def _check_backfill(self, sink: SinkSpec) -> None:
-        if sink.kind == "archive":
-            text = (
-                f"sink '{sink.name}' is an archive, which keeps whole ranges of offsets and cannot "
-                "be backfilled by time; run the pipeline with --once instead"
-            )
-            raise error_at(self._spec, sink.line, text)
-        if sink.mode == "complete" and sink.kind in ("lake", "delta", "iceberg"):
-            text = (
-                f"sink '{sink.name}' has the mode complete: a backfill would leave nothing but its "
-                "range in the table; use the mode update with upsert keys to backfill"
-            )
-            raise error_at(self._spec, sink.line, text)
 
     def _show(self, title: str, sink: SinkSpec, frame: DataFrame) -> None:
         text = batch_text(title, frame, sink.rows)

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.base.errors import KafkaError
+from headwater.pipeline.declared.backfill_rules import check_backfill
 from headwater.pipeline.declared.pipeline_spec import PipelineSpec
 from headwater.pipeline.declared.run_mode import Backfill, Continuous, Once, RunMode
 from headwater.pipeline.runs.run_directory import RunDirectory
@@ -60,6 +61,9 @@ def run_pipeline(
     """
     require_pyspark()
     spec = plan.spec
+    if isinstance(plan.mode, Backfill):
+        # Told now, and not when Spark is up.
+        check_backfill(spec)
     directory = RunDirectory(spec.state_directory / plan.mode.folder)
     with directory.locked(spec.name):
         signals.install()
