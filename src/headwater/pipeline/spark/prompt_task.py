@@ -36,11 +36,18 @@ def acknowledge_at_once() -> None:
     # Python would put all sockets into the mode of such a time limit.
     if not hasattr(socket, "TCP_QUICKACK") or socket.getdefaulttimeout() is not None:
         return
-    for name in os.listdir("/proc/self/fd"):
+    for file_number in _open_files():
         # Not a socket, or not of TCP, or gone, as the one that the list was read from.
         with suppress(OSError):
-            if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
-                _acknowledge(int(name))
+            if stat.S_ISSOCK(os.fstat(file_number).st_mode):
+                _acknowledge(file_number)
+
+
+def _open_files() -> list[int]:
+    try:
+        return [int(name) for name in os.listdir("/proc/self/fd")]
+    except OSError:
+        return []  # Somewhere without /proc.
 
 
 def _acknowledge(file_number: int) -> None:
