@@ -30,7 +30,7 @@ def columns_to_records(
     """All records of the columns; cut those with `part` and `from_offset` first."""
     data = columns.data if isinstance(columns.data, bytes) else memoryview(columns.data)
     headers: Iterable[object] = (
-        repeat(()) if columns.headers is None else columns.headers.to_tuples(bytes(data))
+        repeat(()) if columns.headers is None else columns.headers.to_tuples(data)
     )
     fields = zip(
         repeat(topic),

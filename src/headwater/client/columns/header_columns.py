@@ -40,14 +40,14 @@ class HeaderColumns(NamedTuple):
         """Those of the records from `start` to before `stop`."""
         return self._replace(firsts=self.firsts[start : stop + 1])
 
-    def to_tuples(self, data: bytes) -> list[tuple[Header, ...]]:
+    def to_tuples(self, data: bytes | memoryview) -> list[tuple[Header, ...]]:
         """Each record's headers."""
         first, last = int(self.firsts[0]), int(self.firsts[-1])
         starts, value_starts = self.key_starts[first:last], self.value_starts[first:last]
         headers = [
             (
-                data[start:end].decode("utf-8", "surrogateescape"),
-                data[value_start:value_end] if value_start <= value_end else None,
+                str(data[start:end], "utf-8", "surrogateescape"),
+                bytes(data[value_start:value_end]) if value_start <= value_end else None,
             )
             for start, end, value_start, value_end in zip(
                 starts.tolist(),

@@ -112,7 +112,7 @@ class RecordReader:
             return [] if self._records is None else self._records[start : self._index]
         columns = self._columns
         is_small = len(columns.data) < _COPIED_RECORD_BYTES * len(columns)
-        if (is_small or columns.headers is not None) and not isinstance(columns.data, bytes):
+        if is_small and not isinstance(columns.data, bytes):
             columns = self._columns = replace(columns, data=bytes(columns.data))
         return self._made(columns.part(start, self._index))
 
