@@ -34,6 +34,7 @@ QUICK: Mapping[str, object] = {
 }
 #: A cluster in which a leader was just elected takes its time.
 SLOW_S = 60.0
+PROBE = b"probe"
 
 _numbers = itertools.count(1)
 
@@ -220,6 +221,8 @@ def test_too_few_replicas_are_waited_for(cluster: KafkaCluster, topic: str) -> N
         for broker_id in others:
             cluster.brokers[broker_id].kill()
         cluster.wait_in_sync(topic, 0, 1)
+        # The leader may tell that it is alone before it acts like it.
+        wait_for(lambda: _refuses(cluster, topic), "a leader that refuses records", SLOW_S)
         waiting = patient.send(topic, b"2", partition=0)
         with pytest.raises(KafkaError) as refused:
             hasty.send(topic, b"never", partition=0).result(SLOW_S)
@@ -233,7 +236,28 @@ def test_too_few_replicas_are_waited_for(cluster: KafkaCluster, topic: str) -> N
         cluster.brokers[others[1]].start()
     with Consumer(bootstrap_servers=cluster.bootstrap, auto_offset_reset="earliest") as consumer:
         consumer.assign([partition])
-        assert values_of(take(consumer, 3)) == numbers(0, 3)
+        found: list[bytes | None] = []
+        while b"2" not in found:
+            found += values_of(take(consumer, 1, SLOW_S))
+        assert [value for value in found if value != PROBE] == numbers(0, 3)
+
+
+def _refuses(cluster: KafkaCluster, topic: str) -> bool:
+    """Whether a leader refuses a record without writing it first."""
+    with Producer(
+        QUICK,
+        bootstrap_servers=cluster.bootstrap,
+        retries=0,
+        enable_idempotence=False,
+        linger_ms=0,
+        request_timeout_ms=1_000,
+        delivery_timeout_ms=2_000,
+    ) as producer:
+        try:
+            producer.send(topic, PROBE, partition=0).result(SLOW_S)
+        except KafkaError as refused:
+            return refused.code is ErrorCode.NOT_ENOUGH_REPLICAS
+    return False
 
 
 def test_what_an_unclean_leader_lost_is_noticed(cluster: KafkaCluster) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headwater.base.errors import ErrorCode, KafkaError, UnsupportedVersionError
@@ -322,12 +322,21 @@ CODES = [
         st.tuples(st.sampled_from([*CODES, None]), st.floats(0, 4), st.booleans()), max_size=25
     ),
 )
+@example(
+    "cooperative-sticky",
+    [
+        (ErrorCode.NONE, 0.0, False),
+        (ErrorCode.NONE, 3.0, False),
+        (ErrorCode.REBALANCE_IN_PROGRESS, 0.0, False),
+    ],
+)
 def test_whatever_it_is_answered_it_comes_to_rest_when_that_ends(
     assignor: str, trouble: list[tuple[ErrorCode | None, float, bool]]
 ) -> None:
     member = Member([assignor])
     member.subscribe("a", "b")
     generation = 0
+    is_over = False
 
     def go_on(code: ErrorCode | None, is_polled: bool) -> None:
         nonlocal generation
@@ -349,7 +358,9 @@ def test_whatever_it_is_answered_it_comes_to_rest_when_that_ends(
                     member.now_s,
                 )
             elif isinstance(ask.request, SyncGroupRequest):
-                partitions = (A0, B0) if generation % 2 else (A0, A1)
+                # A leader that gave out something else in every generation would have a cooperative
+                # member let go and join again for ever.
+                partitions = (A0, B0) if generation % 2 or is_over else (A0, A1)
                 assignment = write_assignment(MemberAssignment(partitions))
                 ask.on_answer(
                     SyncGroupResponse(error_code=code, assignment=assignment), member.now_s
@@ -373,6 +384,7 @@ def test_whatever_it_is_answered_it_comes_to_rest_when_that_ends(
     for code, pause_s, is_polled in trouble:
         go_on(code, is_polled)
         member.wait(pause_s)
+    is_over = True
     for _ in range(30):
         go_on(ErrorCode.NONE, True)
         member.wait(1.0)
