@@ -1,8 +1,10 @@
 """Many connections at once, in a process: `python -m tests.support.clients_crowd ADDRESS TOPIC N`.
 
 Half of them produce a small batch again and again, half of them wait for what comes next. All are
-open before the first of them begins, and none closes before the last is done. Then a line of JSON
-tells how long opening and working took, and what was answered.
+open before the first of them begins, and none closes before the last is done. A line of JSON tells
+of each of the two when it is reached: how long opening and working took, and what was answered.
+Behind each the crowd stands still until it reads a line, so that whoever started it can look at the
+broker meanwhile.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from dataclasses import asdict, dataclass
 
 from headwater.wire.codec import decode
 from headwater.wire.frames import encode_request, read_response_header
+from headwater.wire.messages.api_versions import ApiVersionsRequest
 from headwater.wire.messages.fetch import FetchRequest, FetchResponse
 from headwater.wire.messages.produce import ProduceRequest, ProduceResponse
 from headwater.wire.records import Record, encode_batch
@@ -26,8 +29,10 @@ PRODUCE_VERSION = 9
 FETCH_VERSION = 12
 #: What each producer sends; each consumer answers as many fetches with data.
 ROUNDS = 5
-#: How many are opened at the same time: a listener's queue holds a limited number.
-OPENING_MAX = 100
+API_VERSIONS_VERSION = 3
+#: How many are opened at the same time: fewer than a listener's queue holds, which are 50
+#: (socket.listen.backlog.size). Those beyond are connected for themselves but not for the broker.
+OPENING_MAX = 40
 
 
 @dataclass
@@ -86,36 +91,45 @@ async def consume(connection: CrowdConnection, topic: str, report: Report) -> No
         report.error_count += not has_data
 
 
-async def run(address: str, topic: str, count: int) -> Report:
+async def run(address: str, topic: str, count: int) -> None:
     host, _, port = address.rpartition(":")
     report = Report()
     opening = asyncio.Semaphore(OPENING_MAX)
 
     async def open_one() -> CrowdConnection:
         async with opening:
-            return CrowdConnection(*await asyncio.open_connection(host, int(port)))
+            connection = CrowdConnection(*await asyncio.open_connection(host, int(port)))
+            # Any client's first question. Whoever is answered was taken from the queue.
+            await connection.ask(ApiVersionsRequest(), API_VERSIONS_VERSION)
+            return connection
 
     started_s = time.monotonic()
     connections = await asyncio.gather(*(open_one() for _ in range(count)))
     report.open_count = len(connections)
     report.open_s = time.monotonic() - started_s
+    stand_still(report)
     started_s = time.monotonic()
     await asyncio.gather(
         *(consume(each, topic, report) for each in connections[::2]),
         *(produce(each, topic, report) for each in connections[1::2]),
     )
     report.work_s = time.monotonic() - started_s
+    stand_still(report)
     for each in connections:
         each.writer.close()
-    return report
+
+
+def stand_still(report: Report) -> None:
+    """Nothing is under way, so the loop may as well wait for the line itself."""
+    print(json.dumps(asdict(report)), flush=True)
+    sys.stdin.readline()
 
 
 def main() -> None:
     address, topic, count = sys.argv[1:4]
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
-    report = asyncio.run(run(address, topic, int(count)))
-    print(json.dumps(asdict(report)))
+    asyncio.run(run(address, topic, int(count)))
 
 
 if __name__ == "__main__":
