@@ -91,6 +91,14 @@ def test_a_client_may_set_the_retention_itself() -> None:
     world.check_replay()
 
 
+def test_a_retention_beyond_the_end_of_time_keeps_an_offset_for_good() -> None:
+    world = OffsetWorld(SETTINGS)
+    world.commit("g", 5, retention_ms=2**63 - 1, api_version=4)
+    world.advance(1_000 * MINUTE_MS)
+    assert world.offsets("g") == {ORDERS: 5}
+    world.check_replay()
+
+
 def test_an_open_transaction_keeps_an_offset_and_its_group() -> None:
     world = OffsetWorld(SETTINGS)
     world.commit("g", 5)

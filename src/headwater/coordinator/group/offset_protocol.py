@@ -43,6 +43,7 @@ from headwater.coordinator.group.offset_store import CommittedOffset, OffsetStor
 from headwater.coordinator.outcome import Change, Outcome, ProducerIdentity
 from headwater.coordinator.stored_record import StoredRecord
 
+_LONG_MAX: Final = 2**63 - 1
 #: The retention of a commit that leaves it to the broker.
 BROKERS_RETENTION: Final = -1
 
@@ -72,7 +73,7 @@ class OffsetProtocol:
             offsets,
             now_ms,
             metadata_length_max=self._metadata_length_max(),
-            expire_ms=None if retention_ms == BROKERS_RETENTION else now_ms + retention_ms,
+            expire_ms=_expire_ms(retention_ms, now_ms),
         )
 
     def commit_in_transaction(
@@ -160,3 +161,8 @@ class OffsetProtocol:
 
     def stored_state(self) -> object:
         return self.store.stored_state()
+
+
+def _expire_ms(retention_ms: int, now_ms: int) -> int | None:
+    """When the client wants its offset forgotten, if it says so; the end of time is the latest."""
+    return None if retention_ms == BROKERS_RETENTION else min(now_ms + retention_ms, _LONG_MAX)
