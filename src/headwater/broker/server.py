@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -24,7 +23,6 @@ from headwater.base.checks import InvariantViolation
 from headwater.base.errors import KafkaError
 from headwater.base.loop_timer import LoopTimer
 from headwater.base.settings import SettingError, SettingValues
-from headwater.broker.advertised_addresses import registered_endpoints
 from headwater.broker.api_table import API_TABLE
 from headwater.broker.context import BrokerContext
 from headwater.broker.controlled_shutdown import hand_over_leaderships
@@ -44,30 +42,26 @@ from headwater.broker.replication import Replication
 from headwater.broker.request_tasks import RequestTasks
 from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.broker.settings.cluster_settings import connection_timeout_ms
-from headwater.broker.settings.config_changes import check_topic_configs
-from headwater.broker.topic_policy import SETTING as POLICY_SETTING
-from headwater.broker.topic_policy import load_topic_policy
+from headwater.broker.start_faults import START_FAULTS, StartError
+from headwater.broker.start_options import (
+    broker_info,
+    controller_options,
+    log_environment,
+    old_session_s,
+    partition_rules,
+)
 from headwater.broker.worker_pool import WorkerPool
 from headwater.cluster.cluster_identity import establish_cluster_id
 from headwater.cluster.cluster_member import ClusterMember
-from headwater.cluster.image import BrokerInfo
 from headwater.cluster.image_loader import load_image
-from headwater.cluster.new_topic import ControllerOptions
-from headwater.cluster.node_documents import CorruptNodeError
-from headwater.cluster.store.errors import StoreError, StoreFileError
+from headwater.cluster.store.errors import StoreError
 from headwater.cluster.store.metadata_store import MetadataStore, StoreConnector
 from headwater.net.endpoint import join_address, split_address
 from headwater.replication.parked_requests import ParkedRequests
-from headwater.replication.partition_rules import AcksAllFlush, PartitionRules
 from headwater.replication.partitions import Partitions
-from headwater.storage.directories.directory_ownership import (
-    LogDirectoryInUseError,
-    make_durable_dir,
-)
-from headwater.storage.directories.log_directories import LogDirectories, NoLogDirectoryError
+from headwater.storage.directories.directory_ownership import make_durable_dir
+from headwater.storage.directories.log_directories import LogDirectories
 from headwater.storage.directories.log_directory import LoadProgress
-from headwater.storage.directories.log_environment import LogEnvironment
-from headwater.storage.errors import CorruptFileError, InconsistentBrokerMetadataError
 from headwater.storage.flush import RunInThread
 from headwater.storage.log_settings import log_directory_paths
 
@@ -79,27 +73,8 @@ _logger = logging.getLogger(__name__)
 #: A thread that computes may hold the interpreter for so long while the event loop waits for it.
 _SWITCH_INTERVAL_S = 0.0005
 _ANSWER_GRACE_S = 5.0
-#: ZooKeeper looks for dead sessions once a tick.
-_SESSION_END_GRACE_S = 3.0
-
-#: What can be wrong with the place where a broker keeps its data, or with its cluster.
-_START_FAULTS = (
-    CorruptFileError,
-    CorruptNodeError,
-    InconsistentBrokerMetadataError,
-    # What the cluster says: another broker has this one's id, the store belongs to others.
-    KafkaError,
-    LogDirectoryInUseError,
-    NoLogDirectoryError,
-    StoreError,
-    StoreFileError,
-)
 
 OnProgress = Callable[[LoadProgress], None]
-
-
-class StartError(Exception):
-    """The broker cannot start; the message says why in one sentence."""
 
 
 class BrokerServer:
@@ -170,7 +145,7 @@ class BrokerServer:
             await self._start(on_progress)
         except BaseException as error:
             await self._abandon()
-            if isinstance(error, _START_FAULTS) and not isinstance(error, SettingError):
+            if isinstance(error, START_FAULTS) and not isinstance(error, SettingError):
                 raise StartError(str(error)) from error
             raise
 
@@ -188,7 +163,10 @@ class BrokerServer:
         node_id = await find_node_id(settings, session, environment.files, paths)
         settings.identify(node_id)
         directories = self._directories = LogDirectories.open(
-            paths, self._log_environment(), cluster_id=cluster_id, node_id=node_id
+            paths,
+            log_environment(settings, environment.files, random.child("logs").generator),
+            cluster_id=cluster_id,
+            node_id=node_id,
         )
         # Of what the store says, only settings count yet: the rest is the controller's to tell.
         settings.take_image(await load_image(session))
@@ -210,7 +188,7 @@ class BrokerServer:
         partitions = Partitions(
             directories,
             node_id=node_id,
-            rules_of=self._rules_of,
+            rules_of=lambda topic: partition_rules(settings, topic),
             events=replication.events,
             isr_changes=replication.isr_changes,
             clock=environment.clock,
@@ -218,12 +196,12 @@ class BrokerServer:
         )
         member = ClusterMember(
             connector,
-            self._broker_info(node_id),
-            self._controller_options(),
+            broker_info(settings, node_id, self.listeners.endpoints),
+            controller_options(settings),
             environment.clock,
             random.child("member"),
             lambda broker, request: self.context.channels.send_update(broker, request),
-            old_session_s=self._old_session_s(),
+            old_session_s=old_session_s(settings),
         )
         member.subscribe(ImageFollower(settings, partitions, directories))
         context = self._context = BrokerContext(
@@ -282,13 +260,6 @@ class BrokerServer:
                 "(zookeeper.connection.timeout.ms)."
             ) from error
 
-    def _old_session_s(self) -> float:
-        """How long the session of an earlier life, which nobody ended, may still be alive."""
-        if self.settings.optional_text("zookeeper.connect") is None:
-            return 0.0
-        session_s = self.settings.integer("zookeeper.session.timeout.ms") / 1000
-        return session_s + _SESSION_END_GRACE_S
-
     async def _start_metrics(self, context: BrokerContext) -> None:
         self._load.start()
         address = self.settings.text("metrics.listen")
@@ -308,50 +279,6 @@ class BrokerServer:
             raise StartError(
                 f"The data directory {path} cannot be used: {error.strerror}."
             ) from error
-
-    def _log_environment(self) -> LogEnvironment:
-        settings = self.settings
-        shared = LogEnvironment.from_settings(
-            settings.values,
-            self._environment.files,
-            self._environment.random.child("logs").generator,
-        )
-        return LogEnvironment(
-            shared.files,
-            shared.handles,
-            shared.random_source,
-            settings.topic_config,
-            shared.producer_id_expiration_ms,
-            shared.close_thread_count,
-        )
-
-    def _broker_info(self, node_id: int) -> BrokerInfo:
-        settings = self.settings
-        endpoints = registered_endpoints(
-            settings.optional_text("advertised.listeners"),
-            self.listeners.endpoints,
-            socket.gethostname(),
-        )
-        return BrokerInfo(node_id, endpoints, settings.optional_text("broker.rack"))
-
-    def _controller_options(self) -> ControllerOptions:
-        settings = self.settings
-        texts = {name: settings.values.render(name) or "" for name in settings.values.sources}
-        return ControllerOptions(
-            default_partition_count=settings.integer("num.partitions"),
-            default_replication_factor=settings.integer("default.replication.factor"),
-            topic_deletion_enabled=settings.boolean("delete.topic.enable"),
-            unclean_leader_election_enabled=settings.boolean("unclean.leader.election.enable"),
-            validate_topic_configs=lambda configs: check_topic_configs(settings, configs),
-            create_topic_policy=load_topic_policy(settings.optional_text(POLICY_SETTING), texts),
-        )
-
-    def _rules_of(self, topic: str) -> PartitionRules:
-        return PartitionRules(
-            self.settings.topic_values(topic).integer("min.insync.replicas"),
-            AcksAllFlush(self.settings.text("acks.all.flush")),
-            self.settings.integer("replica.lag.time.max.ms"),
-        )
 
     # -- threads ---------------------------------------------------------------------------------
 
@@ -429,6 +356,3 @@ class BrokerServer:
                 _logger.error("the metadata store could not be closed: %s", error)
         for pool in (self._request_pool, self._background_pool):
             pool.close()
-
-
-__all__ = ["BrokerServer", "SettingError", "StartError"]

@@ -24,7 +24,8 @@ import uvloop
 from headwater import __version__
 from headwater.base.settings import SettingValues
 from headwater.broker.environment import BrokerEnvironment
-from headwater.broker.server import BrokerServer, StartError
+from headwater.broker.server import BrokerServer
+from headwater.broker.start_faults import StartError
 from headwater.cli.broker_introduction import announcement, introduction, store_text
 from headwater.cli.development_cluster import broker_settings, store_directory
 from headwater.cli.shared_store import SharedStore
