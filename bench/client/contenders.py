@@ -32,6 +32,7 @@ CONSUMERS = (
     Contender("headwater-poll-async", "Headwater, AsyncConsumer, poll", True),
     Contender("headwater-iterate-async", "Headwater, AsyncConsumer, iteration", True),
     Contender("headwater-poll-arrow", "Headwater, Arrow", True),
+    Contender("headwater-poll-views", "Headwater, Arrow views", True),
     Contender("kafka-python-poll", f"{KAFKA_PYTHON}, poll"),
     Contender("kafka-python-iterate", f"{KAFKA_PYTHON}, iteration"),
     Contender("aiokafka-get-many", f"{AIOKAFKA}, getmany"),
@@ -93,5 +94,8 @@ CONSUME_MATCHES = (
             Match(ours, CONFLUENT, (confluent,)),
         )
     ),
-    Match("headwater-poll-arrow", CONFLUENT, ("confluent-consume", "confluent-poll"), _ARROW_GOAL),
+    *(
+        Match(ours, CONFLUENT, ("confluent-consume", "confluent-poll"), _ARROW_GOAL)
+        for ours in ("headwater-poll-arrow", "headwater-poll-views")
+    ),
 )

@@ -107,15 +107,38 @@ def iterate(load: Load) -> dict[str, float]:
 
 
 def poll_arrow(load: Load) -> dict[str, float]:
-    # It takes a moment to load, and whoever asks for its batches has loaded it.
-    import pyarrow  # noqa: F401
+    """Keys and values are copied out of what was received."""
+    return _poll_arrow(load, None)
+
+
+def poll_views(load: Load) -> dict[str, float]:
+    """Keys and values stay where they were received."""
+    import pyarrow as pa
+
+    return _poll_arrow(
+        load,
+        pa.schema(
+            [
+                ("partition", pa.int32()),
+                ("offset", pa.int64()),
+                ("timestamp", pa.int64()),
+                ("key", pa.binary_view()),
+                ("value", pa.binary_view()),
+            ]
+        ),
+    )
+
+
+def _poll_arrow(load: Load, schema: pa.Schema | None) -> dict[str, float]:
+    # It takes a moment to load, and whoever works with its batches has loaded it.
+    import pyarrow.compute  # noqa: F401
 
     consumer = _consumer(load)
     count = size_bytes = 0
     watch = Stopwatch(load)
     consumer.assign(_partitions(load))
     while count < load.record_count and not watch.is_over():
-        batch = consumer.poll_arrow(WAIT_S, 10 * POLLED_COUNT_MAX)
+        batch = consumer.poll_arrow(WAIT_S, 10 * POLLED_COUNT_MAX, schema=schema)
         if not batch.num_rows:
             raise TooFewRecords(count)
         size_bytes += batch.column("value").nbytes
@@ -246,4 +269,5 @@ JOBS: dict[str, Callable[[Load], dict[str, float]]] = {
     "headwater-poll-async": poll_on_loop,
     "headwater-iterate-async": iterate_on_loop,
     "headwater-poll-arrow": poll_arrow,
+    "headwater-poll-views": poll_views,
 }

@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
@@ -163,6 +164,23 @@ def test_arrow_batches_hold_the_same_records(cluster: Cluster) -> None:
         assert values == [b"%d" % offset for offset in offsets]
         assert consumer.position(TopicPartition(topic, 0)) == 300
         assert consumer.poll_arrow(0.0).num_rows == 0
+
+
+def test_a_schema_chooses_the_columns_of_arrow_batches(cluster: Cluster) -> None:
+    topic = new_topic(cluster)
+    fill(cluster, topic, 30)
+    schema = pa.schema([("value", pa.binary_view()), ("offset", pa.int64())])
+    with reader(cluster, topic) as consumer:
+        batches: list[pa.RecordBatch] = []
+        while sum(batch.num_rows for batch in batches) < 30:
+            # Nothing is lost by a schema that cannot be had.
+            with pytest.raises(ValueError, match="no column 'ofset'; the nearest is 'offset'"):
+                consumer.poll_arrow(5.0, schema=pa.schema([("ofset", pa.int64())]))
+            batches.append(consumer.poll_arrow(5.0, max_records=20, schema=schema))
+            assert batches[-1].num_rows
+        assert consumer.poll_arrow(0.0, schema=schema).schema == schema
+    table = pa.Table.from_batches(batches, schema)
+    assert table.to_pylist() == [{"value": b"%d" % n, "offset": n} for n in range(30)]
 
 
 def test_aborted_transactions_are_left_out_and_open_ones_waited_for(cluster: Cluster) -> None:

@@ -11,8 +11,9 @@
 
 Whoever needs less, or other types, gives a schema of his own: any of these columns in any order,
 the topic as `string` too, the time as a `timestamp` of milliseconds or microseconds, its type as
-`int32` too and also under the name `timestampType`. Only what the schema has is made, and a record
-without headers has null there, as in Spark's rows.
+`int32` too and also under the name `timestampType`, keys and values as `binary_view`, which are not
+copied. Only what the schema has is made, and a record without headers has null there, as in Spark's
+rows.
 """
 
 from __future__ import annotations
@@ -25,14 +26,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from headwater.client.columns.arrow_fields import (
-    FieldPlaces,
-    field_column,
-    header_column,
-    header_type,
-)
+from headwater.client.columns.arrow_fields import field_column, header_column, header_type
 from headwater.client.columns.arrow_library import load_arrow, number_array, text_array
 from headwater.client.columns.decoded_columns import RecordColumns
+from headwater.client.columns.field_views import FieldPlaces
 from headwater.client.columns.varint_arrays import Longs
 
 if TYPE_CHECKING:
@@ -148,12 +145,12 @@ def _timestamp_types(making: _Making, kind: pyarrow.DataType) -> pyarrow.Array:
 
 def _keys(making: _Making, kind: pyarrow.DataType) -> pyarrow.Array:
     places = [FieldPlaces(c.data, c.key_starts, c.key_sizes) for c in making.all_columns]
-    return field_column(making.arrow, places)
+    return field_column(making.arrow, places, kind)
 
 
 def _values(making: _Making, kind: pyarrow.DataType) -> pyarrow.Array:
     places = [FieldPlaces(c.data, c.value_starts, c.value_sizes) for c in making.all_columns]
-    return field_column(making.arrow, places)
+    return field_column(making.arrow, places, kind)
 
 
 def _headers(making: _Making, kind: pyarrow.DataType) -> pyarrow.Array:
@@ -199,7 +196,7 @@ def _has_type(arrow: ModuleType, name: str, kind: pyarrow.DataType) -> bool:
         "partition": (arrow.int32(),),
         "offset": (arrow.int64(),),
         "timestamp": (arrow.int64(),),
-        "key": (arrow.binary(),),
-        "value": (arrow.binary(),),
+        "key": (arrow.binary(), arrow.binary_view()),
+        "value": (arrow.binary(), arrow.binary_view()),
     }.get(name, (arrow.int8(), arrow.int32()))
     return any(kind.equals(each) for each in allowed)

@@ -11,6 +11,7 @@ chooses, for each batch if no record has a key. The records of a partition keep 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -20,7 +21,7 @@ from headwater.client.columns.arrow_library import binary_array, load_arrow, num
 from headwater.client.columns.arrow_rows import ArrowRows, join_rows, number_rows, read_rows
 from headwater.client.columns.key_hashes import murmur2_of_fields, partitions_of
 from headwater.client.columns.varint_arrays import Longs
-from headwater.client.columns.varint_rows import Raws, widths, write_rows, zigzag
+from headwater.client.columns.varint_rows import Varints, write_rows
 from headwater.client.producer.record_section import RecordSection
 from headwater.wire.records import Buffer
 
@@ -34,6 +35,7 @@ _RECORD_OVERHEAD_BYTES: Final = 27
 
 _ATTRIBUTES: Final = 0
 _NULL: Final = 1
+_NO_DELTA: Final = 0
 _NO_HEADERS: Final = 0
 
 
@@ -138,14 +140,14 @@ def _cuts(rows: ArrowRows, group: _Cut, section_bytes_max: int) -> Iterator[_Cut
         sizes += np.maximum(rows.key_sizes[group.first : group.last], 0)
     if rows.tail_sizes is not None:
         sizes += rows.tail_sizes[group.first : group.last]
-    ends = np.cumsum(sizes)
+    # In a list, since one number at a time is looked for.
+    ends = np.cumsum(sizes).tolist()
     first = 0
     used_bytes = 0
     while first < len(ends):
-        last = int(np.searchsorted(ends, used_bytes + section_bytes_max, side="right"))
-        last = max(last, first + 1)
+        last = max(bisect_right(ends, used_bytes + section_bytes_max, first), first + 1)
         yield _Cut(group.partition, group.first + first, group.first + last)
-        used_bytes = int(ends[last - 1])
+        used_bytes = ends[last - 1]
         first = last
 
 
@@ -157,7 +159,7 @@ def _sections(
     offset_deltas = np.arange(len(rows), dtype=np.int64) - np.repeat(firsts, counts)
     if rows.timestamps is None:
         bases = latest = np.full(len(cuts), now_ms, np.int64)
-        time_deltas = np.zeros(len(rows), np.int64)
+        time_deltas = None
     else:
         bases = rows.timestamps[firsts]
         latest = np.maximum.reduceat(rows.timestamps, firsts)
@@ -179,30 +181,30 @@ def _sections(
         yield cut.partition, RecordSection(section, cut.last - cut.first, base, last)
 
 
-def _joined_rows(rows: ArrowRows, time_deltas: Longs, offset_deltas: Longs) -> pyarrow.Array:
-    """The records, each an element.
+def _joined_rows(rows: ArrowRows, time_deltas: Longs | None, offset_deltas: Longs) -> pyarrow.Array:
+    """The records, each an element; without time deltas they are all of one time.
 
     A record without headers ends in a zero. To spare a column of zeros, each element then begins
     with the one of the record before it instead.
     """
     arrow = load_arrow()
     count = len(rows)
-    times, offsets = zigzag(time_deltas), zigzag(offset_deltas)
-    value_lengths = zigzag(rows.value_sizes)
-    sizes = 1 + widths(times) + widths(offsets)
-    sizes += widths(value_lengths) + np.maximum(rows.value_sizes, 0)
+    offsets, value_lengths = Varints.of(offset_deltas), Varints.of(rows.value_sizes)
+    times: Varints | int = _NO_DELTA if time_deltas is None else Varints.of(time_deltas)
+    sizes = offsets.widths + value_lengths.widths + np.maximum(rows.value_sizes, 0)
+    sizes += 1 + (1 if isinstance(times, int) else times.widths)
+    sizes += 1 if rows.tail_sizes is None else rows.tail_sizes
+    after_offsets: list[Varints | int]
     if rows.key_sizes is None:
         sizes += 1
+        after_offsets = [_NULL, value_lengths]
     else:
-        sizes += widths(zigzag(rows.key_sizes)) + np.maximum(rows.key_sizes, 0)
-    sizes += 1 if rows.tail_sizes is None else rows.tail_sizes
-    head: list[Raws | int] = [zigzag(sizes), _ATTRIBUTES, times, offsets]
+        key_lengths = Varints.of(rows.key_sizes)
+        sizes += key_lengths.widths + np.maximum(rows.key_sizes, 0)
+        after_offsets = [key_lengths]
+    head = [Varints.of(sizes), _ATTRIBUTES, times, offsets, *after_offsets]
     if rows.tails is None:
         head.insert(0, _NO_HEADERS)
-    if rows.key_sizes is None:
-        head += [_NULL, value_lengths]
-    else:
-        head += [zigzag(rows.key_sizes)]
     data, bounds = write_rows(head, count)
     columns = [binary_array(arrow, data, bounds.astype(np.int32), count)]
     if rows.keys is not None:

@@ -1,21 +1,19 @@
-"""Keys, values and headers of records as Arrow arrays, copied by Arrow's own code.
+"""Keys, values and headers of records as Arrow arrays, copied by Arrow's own code or not at all.
 
-They lie scattered over the bytes that were fetched. An Arrow array is laid over those bytes in
-which the fields and the gaps between them take turns; `take` of every second element then copies
-the fields, and nothing else.
+They lie scattered over the bytes that were fetched. An array of views tells where (`field_views`),
+and its cast to `binary` copies the fields of all parts, once, and nothing else.
 """
 
 from __future__ import annotations
 
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from headwater.client.columns.arrow_library import number_array, text_array, truth_array
 from headwater.client.columns.decoded_columns import RecordColumns
-from headwater.client.columns.varint_arrays import Longs
-from headwater.wire.records import Buffer
+from headwater.client.columns.field_views import FieldPlaces, field_copies, field_views
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,46 +21,14 @@ if TYPE_CHECKING:
     import pyarrow
 
 
-class FieldPlaces(NamedTuple):
-    """Where one field of each of some records stands: the places grow, a size of -1 is null."""
-
-    data: Buffer
-    starts: Longs
-    sizes: Longs
-
-
-def field_column(arrow: ModuleType, parts: Sequence[FieldPlaces]) -> pyarrow.Array:
-    """The keys or the values of all parts; to make null of each part would cost more."""
+def field_column(
+    arrow: ModuleType, parts: Sequence[FieldPlaces], kind: pyarrow.DataType
+) -> pyarrow.Array:
+    """The keys or the values of all parts: as `binary` copies, as `binary_view` where they are."""
     if all((part.sizes < 0).all() for part in parts):
-        return arrow.nulls(sum(len(part.sizes) for part in parts), arrow.binary())
-    return _one_array(arrow, [_fields(arrow, part) for part in _united(parts)])
-
-
-def _united(parts: Sequence[FieldPlaces]) -> list[FieldPlaces]:
-    """Parts that follow one another in the same bytes as one, so that they are copied once."""
-    groups: list[list[FieldPlaces]] = []
-    for part in parts:
-        before = groups[-1][-1] if groups else None
-        if (
-            before is not None
-            and before.data is part.data
-            and len(before.starts)
-            and len(part.starts)
-            and before.starts[-1] <= part.starts[0]
-        ):
-            groups[-1].append(part)
-        else:
-            groups.append([part])
-    return [
-        group[0]
-        if len(group) == 1
-        else FieldPlaces(
-            group[0].data,
-            np.concatenate([part.starts for part in group]),
-            np.concatenate([part.sizes for part in group]),
-        )
-        for group in groups
-    ]
+        return arrow.nulls(sum(len(part.sizes) for part in parts), kind)
+    is_view = kind.equals(arrow.binary_view())
+    return field_views(arrow, parts) if is_view else field_copies(arrow, parts)
 
 
 def header_type(arrow: ModuleType) -> pyarrow.DataType:
@@ -82,28 +48,6 @@ def _one_array(arrow: ModuleType, arrays: list[pyarrow.Array]) -> pyarrow.Array:
     return arrays[0] if len(arrays) == 1 else arrow.concat_arrays(arrays)
 
 
-def _fields(arrow: ModuleType, places: FieldPlaces) -> pyarrow.Array:
-    data, starts, sizes = places
-    count = len(sizes)
-    is_there = sizes >= 0
-    if not is_there.any():
-        return arrow.nulls(count, arrow.binary())
-    # The array's elements: a gap and a field for each record.
-    offsets = np.empty(2 * count + 1, np.int32)
-    offsets[0] = 0
-    offsets[1::2] = starts
-    offsets[2::2] = starts + np.maximum(sizes, 0)
-    validity = None
-    if not is_there.all():
-        bits = np.ones(2 * count, np.bool_)
-        bits[1::2] = is_there
-        validity = arrow.py_buffer(np.packbits(bits, bitorder="little"))
-    scattered = arrow.Array.from_buffers(
-        arrow.binary(), 2 * count, [validity, arrow.py_buffer(offsets), arrow.py_buffer(data)]
-    )
-    return scattered.take(number_array(arrow, np.arange(1, 2 * count, 2, dtype=np.int32)))
-
-
 def _no_headers(arrow: ModuleType, count: int, null_for_none: bool) -> pyarrow.Array:
     kind = header_type(arrow)
     if null_for_none:
@@ -119,8 +63,10 @@ def _headers(arrow: ModuleType, columns: RecordColumns, null_for_none: bool) -> 
     first, last = int(headers.firsts[0]), int(headers.firsts[-1])
     own = slice(first, last)
     data = columns.data
-    keys = _fields(arrow, FieldPlaces(data, headers.key_starts[own], headers.key_sizes[own]))
-    values = _fields(arrow, FieldPlaces(data, headers.value_starts[own], headers.value_sizes[own]))
+    key_places = FieldPlaces(data, headers.key_starts[own], headers.key_sizes[own])
+    value_places = FieldPlaces(data, headers.value_starts[own], headers.value_sizes[own])
+    keys = field_column(arrow, [key_places], arrow.binary())
+    values = field_column(arrow, [value_places], arrow.binary())
     structs = arrow.StructArray.from_arrays([_texts(arrow, keys), values], names=["key", "value"])
     bounds = number_array(arrow, (headers.firsts - first).astype(np.int32))
     mask = truth_array(arrow, np.diff(headers.firsts) == 0) if null_for_none else None

@@ -19,7 +19,7 @@ import numpy as np
 
 from headwater.client.columns.arrow_library import binary_array, load_arrow, nulls_of, numbers_of
 from headwater.client.columns.varint_arrays import Longs
-from headwater.client.columns.varint_rows import write_rows, zigzag
+from headwater.client.columns.varint_rows import Varints, write_rows
 from headwater.client.kafka_errors import InvalidRecordError
 
 if TYPE_CHECKING:
@@ -62,6 +62,10 @@ def read_rows(
             f"An Arrow batch to send has a column 'value' and may have 'key', 'timestamp' and "
             f"'headers', each once; this one has {', '.join(map(repr, names)) or 'no columns'}."
         )
+    for index, column in enumerate(batch.columns):
+        if _is_view(arrow, column.type):
+            # How large a slice of views is, not every pyarrow can tell.
+            batch = batch.set_column(index, names[index], column.cast(arrow.binary()))
     # No rows at all are enough to find a column of the wrong type, before anything is sent.
     _rows_of(arrow, batch.slice(0, 0), now_ms)
     return _pieces(arrow, batch, piece_bytes_max, now_ms)
@@ -107,6 +111,10 @@ def _is_large(arrow: ModuleType, kind: pyarrow.DataType) -> bool:
     return bool(arrow.types.is_large_binary(kind) or arrow.types.is_large_string(kind))
 
 
+def _is_view(arrow: ModuleType, kind: pyarrow.DataType) -> bool:
+    return bool(arrow.types.is_binary_view(kind) or arrow.types.is_string_view(kind))
+
+
 def _binary(arrow: ModuleType, name: str, column: pyarrow.Array) -> pyarrow.Array:
     if arrow.types.is_dictionary(column.type):
         column = column.dictionary_decode()
@@ -117,8 +125,7 @@ def _binary(arrow: ModuleType, name: str, column: pyarrow.Array) -> pyarrow.Arra
         kinds.is_string(column.type)
         or _is_large(arrow, column.type)
         or kinds.is_fixed_size_binary(column.type)
-        or kinds.is_binary_view(column.type)
-        or kinds.is_string_view(column.type)
+        or _is_view(arrow, column.type)
         or kinds.is_null(column.type)
     ):
         return column.cast(arrow.binary())
@@ -186,7 +193,7 @@ def _tails(arrow: ModuleType, column: pyarrow.Array) -> pyarrow.Array | None:
 
 def number_rows(arrow: ModuleType, numbers: Longs) -> pyarrow.Array:
     """Each number as a variable-length one."""
-    data, bounds = write_rows([zigzag(numbers)], len(numbers))
+    data, bounds = write_rows([Varints.of(numbers)], len(numbers))
     return binary_array(arrow, data, bounds.astype(np.int32), len(numbers))
 
 

@@ -158,18 +158,23 @@ class AsyncConsumer(AsyncConsumerCalls):
         return await self._poll(timeout_s, take) or []
 
     async def poll_arrow(
-        self, timeout_s: float = 1.0, max_records: int | None = None
+        self,
+        timeout_s: float = 1.0,
+        max_records: int | None = None,
+        *,
+        schema: pa.Schema | None = None,
     ) -> pa.RecordBatch:
         """The same as a `pyarrow.RecordBatch`, without an object for each record.
 
         Keys and values are bytes, whatever the deserializers are, and `max.poll.records` does not
-        count: a batch has up to 65,536 records.
+        count: a batch has up to 65,536 records. A schema chooses columns and types; keys and values
+        as `binary_view` are not copied, but keep alive what was received with them.
         """
         count = ARROW_RECORDS if max_records is None else max_records
         side = self._core.poll_side
         self._core.give_back(list(side.hand_out.first_left()))
-        batch = await self._poll(timeout_s, lambda now_s: side.take_arrow(count, now_s))
-        return side.empty_arrow() if batch is None else batch
+        batch = await self._poll(timeout_s, lambda now_s: side.take_arrow(count, now_s, schema))
+        return side.empty_arrow(schema) if batch is None else batch
 
     async def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
         """Records, one by one, until the consumer is closed or woken up.

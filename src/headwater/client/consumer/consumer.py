@@ -150,17 +150,24 @@ class Consumer(ConsumerCalls):
 
         return self._poll(timeout_s, take) or []
 
-    def poll_arrow(self, timeout_s: float = 1.0, max_records: int | None = None) -> pa.RecordBatch:
+    def poll_arrow(
+        self,
+        timeout_s: float = 1.0,
+        max_records: int | None = None,
+        *,
+        schema: pa.Schema | None = None,
+    ) -> pa.RecordBatch:
         """The same as a `pyarrow.RecordBatch`, without an object for each record.
 
         Keys and values are bytes, whatever the deserializers are, and `max.poll.records` does not
-        count: a batch has up to 65,536 records.
+        count: a batch has up to 65,536 records. A schema chooses columns and types; keys and values
+        as `binary_view` are not copied, but keep alive what was received with them.
         """
         if left := self._side.hand_out.first_left():
             self._call(lambda: self._core.give_back(list(left)))
         count = ARROW_RECORDS if max_records is None else max_records
-        batch = self._poll(timeout_s, lambda now_s: self._side.take_arrow(count, now_s))
-        return self._side.empty_arrow() if batch is None else batch
+        batch = self._poll(timeout_s, lambda now_s: self._side.take_arrow(count, now_s, schema))
+        return self._side.empty_arrow(schema) if batch is None else batch
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
         """Records, one by one, until the consumer is closed or woken up.

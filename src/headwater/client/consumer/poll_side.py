@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.client.columns.arrow_batches import ArrowPart, columns_to_arrow
+from headwater.client.columns.arrow_batches import ArrowPart, check_arrow_schema, columns_to_arrow
 from headwater.client.consumer.consumer_metrics import ConsumerMetrics
 from headwater.client.consumer.consumer_record import ConsumerRecord
 from headwater.client.consumer.failures import Failures
@@ -152,8 +152,13 @@ class PollSide:
             self._moved(reader, now_s)
         return records
 
-    def take_arrow(self, count: int, now_s: float) -> pa.RecordBatch | None:
+    def take_arrow(
+        self, count: int, now_s: float, schema: pa.Schema | None
+    ) -> pa.RecordBatch | None:
         """The same as one Arrow batch; None if there is nothing."""
+        if schema is not None:
+            # Before anything is taken, since what is taken counts as consumed.
+            check_arrow_schema(schema)
         parts: list[ArrowPart] = []
         left_count = count
         while left_count > 0:
@@ -173,10 +178,10 @@ class PollSide:
         if not parts:
             return None
         self._metrics.consumed(count - left_count, now_s)
-        return columns_to_arrow(parts)
+        return columns_to_arrow(parts, schema)
 
-    def empty_arrow(self) -> pa.RecordBatch:
-        return columns_to_arrow([])
+    def empty_arrow(self, schema: pa.Schema | None) -> pa.RecordBatch:
+        return columns_to_arrow([], schema)
 
     def _next_reader(self) -> RecordReader | None:
         reader, has_begun = self._buffer.next_reader()

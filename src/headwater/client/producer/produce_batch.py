@@ -267,7 +267,8 @@ class ProduceBatch:
         if not self._parts:
             # Futures may be kept for long, and must not keep the records.
             self.values, self.keys, self.headers, self.data = [], None, None, None
-            self._section = self._section and self._section._replace(data=b"")
+            if (section := self._section) is not None:
+                self._section = RecordSection(b"", *section[1:])
         with _waiting:
             self.is_done = True
             callbacks, self._callbacks = self._callbacks, []
