@@ -31,6 +31,30 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @run_async
+async def test_who_sends_without_end_lets_others_run_after_several_batches(
+    cluster: Cluster,
+) -> None:
+    topic = create_topic(cluster.bootstrap, cluster.new_name(), 6)
+    turn_count = 0
+
+    async def count_turns() -> None:
+        nonlocal turn_count
+        while True:
+            turn_count += 1
+            await asyncio.sleep(0)
+
+    async with AsyncProducer(bootstrap_servers=cluster.bootstrap, batch_size=16_384) as producer:
+        await producer.send_and_wait(topic, b"first")
+        others = asyncio.create_task(count_turns())
+        # Sixteen records fill a batch.
+        for _ in range(16 * 160):
+            await producer.send(topic, bytes(1_000))
+        seen_count = turn_count
+        others.cancel()
+    assert 160 / 16 < seen_count < 160 / 4
+
+
+@run_async
 async def test_records_go_in_and_out_without_a_thread(cluster: Cluster, started: list[str]) -> None:
     topic = create_topic(cluster.bootstrap, cluster.new_name(), 2)
     # The administrator for threads has one.
