@@ -1,4 +1,4 @@
-"""`make soak`: campaigns of random operations against the engine and the broker, as long as wanted.
+"""`make soak`: random campaigns against the engine, the broker and clusters, as long as wanted.
 
 A campaign is a function of a seed that raises if anything is wrong, so that one number brings a
 failure back. Every seed goes through every campaign chosen, in two processes, until the time is up,
@@ -28,6 +28,8 @@ from typing import NamedTuple
 
 from bench.bench_command import BenchParser
 from tests.support.broker_campaign import BrokerCampaign
+from tests.support.cluster_campaign import ClusterCampaign
+from tests.support.cluster_copy_campaign import ClusterCopyCampaign
 from tests.support.directory_campaign import DirectoryCampaign
 from tests.support.exactly_once_campaign import ExactlyOnceCampaign
 from tests.support.log_campaign import LogCampaign, run_with_failing_disk
@@ -78,23 +80,40 @@ def run_directories(seed: int) -> int:
 
 def run_broker(seed: int) -> int:
     """A broker with its clients in a simulated world in which everything fails."""
-    return _run_in_world(BrokerCampaign(seed))
+    campaign = BrokerCampaign(seed)
+    _run_in_world(campaign.run)
+    return campaign.crash_count
 
 
 def run_exactly_once(seed: int) -> int:
     """The same with groups and transactions: copies that must come out once."""
-    return _run_in_world(ExactlyOnceCampaign(seed))
+    campaign = ExactlyOnceCampaign(seed)
+    _run_in_world(campaign.run)
+    return campaign.crash_count
 
 
-def _run_in_world(campaign: BrokerCampaign) -> int:
+def run_cluster(seed: int) -> int:
+    """Three brokers and their store: elections, partitions of the network, power failures."""
+    campaign = ClusterCampaign(seed)
+    _run_in_world(lambda: campaign.run(event_count=5))
+    return campaign.crash_count
+
+
+def run_cluster_copies(seed: int) -> int:
+    """The same with groups and transactions, while their coordinators move."""
+    campaign = ClusterCopyCampaign(seed)
+    _run_in_world(lambda: campaign.run(event_count=12))
+    return campaign.cluster.crash_count
+
+
+def _run_in_world(run: Callable[[], object]) -> None:
     previous = logging.root.manager.disable
     # What the broker logs with a traceback is a failure of its own; it goes nowhere else.
     logging.disable(logging.NOTSET)
     try:
-        campaign.run()
+        run()
     finally:
         logging.disable(previous)
-    return campaign.crash_count
 
 
 #: What `--campaign` names. A campaign must be found by name in another process.
@@ -105,6 +124,8 @@ CAMPAIGNS: dict[str, Campaign] = {
     "directories": run_directories,
     "broker": run_broker,
     "exactly-once": run_exactly_once,
+    "cluster": run_cluster,
+    "cluster-copies": run_cluster_copies,
 }
 
 

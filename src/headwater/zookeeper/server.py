@@ -12,6 +12,7 @@ as a crash would, `pause` and `resume` let it fall silent without ending. The pr
 one, however this one ends.
 """
 
+import os
 import signal
 import socket
 import subprocess
@@ -166,7 +167,11 @@ class ZooKeeperServer:
 
     def pause(self) -> None:
         """Stop the process where it is; it keeps its connections and says nothing."""
-        self._started_process().send_signal(signal.SIGSTOP)
+        process = self._started_process()
+        process.send_signal(signal.SIGSTOP)
+        # Its threads stop one after the other, and the last may still answer somebody. Whether it
+        # has ended instead is left for others to find out.
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
         """Let a paused process go on."""

@@ -2,6 +2,7 @@
 
 import random
 import tempfile
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -83,7 +84,8 @@ def replace_value(document: object, chooser: random.Random) -> None:
             continue
         if isinstance(node, dict) and chooser.random() < 0.3:
             key = chooser.choice(FIELDS)
-        node[key] = chooser.choice(ODD_VALUES)  # type: ignore[index]
+        # A copy, since it may be chosen as the place for the next one.
+        node[key] = deepcopy(chooser.choice(ODD_VALUES))  # type: ignore[index]
         return
 
 
