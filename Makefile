@@ -30,12 +30,12 @@ demo: $(STAMP)  ## A broker, a shop's orders, three pipelines on Spark, a chart,
 	$(BIN)/python -m headwater.pipeline.demo $(ARGS)
 
 test: lint  ## Lint, types and every test in its small form
-	$(BIN)/pytest -n $(WORKERS) -q --durations=10 $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q --durations=10 $(ARGS)
 
 test-full: lint  ## Lint, types and every test with all rounds and matrices
-	HEADWATER_TEST_TIER=full $(BIN)/pytest -n $(WORKERS) -q --durations=10 $(ARGS)
+	HEADWATER_TEST_TIER=full $(BIN)/pytest -n $(WORKERS) --dist worksteal -q --durations=10 $(ARGS)
 
-soak: $(STAMP)  ## Random campaigns against the log, as long as wanted: make soak ARGS=...
+soak: $(STAMP)  ## Random campaigns against log, broker and clusters, as long as wanted: make soak ARGS=...
 	$(BIN)/python -m bench.soak $(ARGS)
 
 bench: $(STAMP)  ## Measure the broker against Apache Kafka: make bench ARGS=--quick takes 5 minutes

@@ -12,7 +12,7 @@ PARTS = 2
 @pytest.mark.parametrize("part", range(PARTS))
 def test_everything_is_copied_once_while_coordinators_move(part: int) -> None:
     crash_count = committed_count = 0
-    for seed in range(part, rounds(small=12, full=400), PARTS):
+    for seed in range(part, rounds(small=12, full=120), PARTS):
         campaign = ClusterCopyCampaign(seed)
         campaign.run(event_count=12)
         crash_count += campaign.cluster.crash_count

@@ -289,6 +289,6 @@ class ClassicGroups(RuleBasedStateMachine):
 
 
 ClassicGroups.TestCase.settings = settings(
-    max_examples=rounds(60, 1_500), stateful_step_count=rounds(40, 80), deadline=None
+    max_examples=rounds(60, 800), stateful_step_count=rounds(40, 80), deadline=None
 )
 TestClassicGroups = ClassicGroups.TestCase

@@ -228,6 +228,6 @@ class GroupHistory(RuleBasedStateMachine):
 
 
 GroupHistory.TestCase.settings = settings(
-    max_examples=rounds(60, 1500), stateful_step_count=40, deadline=None
+    max_examples=rounds(60, 800), stateful_step_count=40, deadline=None
 )
 TestGroupHistory = GroupHistory.TestCase

@@ -26,7 +26,7 @@ class MixedRaces(Races):
 
 
 _SETTINGS = settings(
-    max_examples=rounds(60, 2000), stateful_step_count=rounds(60, 100), deadline=None
+    max_examples=rounds(60, 1000), stateful_step_count=rounds(60, 100), deadline=None
 )
 
 TestRaces = Races.TestCase

@@ -99,7 +99,7 @@ def compact_with_crashes(
 
 
 def test_a_crash_anywhere_leaves_a_sound_log() -> None:
-    for seed in range(rounds(small=3, full=40)):
+    for seed in range(rounds(small=3, full=20)):
         try:
             count = compact_with_crashes(twice_dirtied(seed), seed, share=rounds(1, 4) / 4)
         except Exception as error:
@@ -108,7 +108,7 @@ def test_a_crash_anywhere_leaves_a_sound_log() -> None:
 
 
 def test_a_crash_while_another_is_put_right_leaves_a_sound_log() -> None:
-    for seed in (9, 12, *range(rounds(small=0, full=40))):
+    for seed in (9, 12, *range(rounds(small=0, full=20))):
         try:
             compact_with_crashes(twice_dirtied(seed), seed, goes_on=False, twice=True)
         except Exception as error:
