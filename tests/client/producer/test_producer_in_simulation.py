@@ -1,12 +1,16 @@
 """`AsyncProducer` in the simulator: virtual time, a bad network, a broker that dies."""
 
 import asyncio
+import contextlib
 import random
+from collections.abc import Generator
 
 import pytest
 
+from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.producer.async_producer import AsyncProducer
+from headwater.client.producer.record_intake import ForTopic, ForTurn, Wait
 from headwater.sim.broker_world import HOST, PORT, BrokerWorld
 from headwater.sim.reading_client import ReadingClient
 from headwater.sim.topic_client import TopicClient
@@ -80,3 +84,38 @@ def test_each_record_is_there_once_and_in_order(seed: int) -> None:
 
 def test_two_runs_of_a_seed_are_the_same() -> None:
     assert run_world(5) == run_world(5)
+
+
+def test_whoever_gets_on_may_wait_anew() -> None:
+    """Rows for which there is no room count `max.block.ms` from the last ones that were taken."""
+    world = BrokerWorld(5)
+    waited_s: list[float] = []
+
+    def take(waits: list[Wait]) -> Generator[Wait, None, None]:
+        for wait in waits:
+            began_s = world.loop.time()
+            with contextlib.suppress(KafkaError):
+                yield wait
+            waited_s.append(round(world.loop.time() - began_s, 1))
+
+    async def story() -> None:
+        # There is no broker that could tell of the topic.
+        async with AsyncProducer(
+            bootstrap_servers=f"{HOST}:{PORT}",
+            max_block_ms=2_000,
+            clock=world.clock,
+            generator=random.Random(world.seed),
+        ) as producer:
+            topic = ForTopic("orders", is_known=False)
+            await producer._running.drive(take([topic, topic, ForTurn(), topic]))
+
+    try:
+        client, _ = world.start_client("producer")
+
+        async def on_client() -> None:
+            await client.run(world.loop.create_task, story())
+
+        world.run(on_client())
+    finally:
+        world.close()
+    assert waited_s == [2.0, 0.0, 0.0, 2.0]

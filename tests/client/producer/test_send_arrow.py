@@ -123,3 +123,28 @@ def test_a_row_that_is_too_large_is_told(cluster: Cluster) -> None:
         assert raised.value.code is ErrorCode.MESSAGE_TOO_LARGE
         nothing = producer.send_arrow(topic, rows.slice(0, 0))
         assert nothing.result(TIMEOUT_S) == []
+
+
+def test_more_rows_than_fit_into_memory_leave_while_others_are_taken(cluster: Cluster) -> None:
+    topic = new_topic(cluster)
+    values = [b"%05d" % number * 200 for number in range(5_000)]
+    rows = pa.record_batch({"value": pa.array(values, pa.binary())})
+    with Producer(bootstrap_servers=cluster.bootstrap, buffer_memory=2_000_000) as producer:
+        group = producer.send_arrow(topic, rows, partition=0)
+        # Five megabytes were taken, of which two may be on their way.
+        assert producer.metrics()["record-send-total"] > 2_000
+        group.result(TIMEOUT_S)
+    assert [record.value for record in read_all(cluster, topic, 5_000)] == values
+
+
+def test_a_callback_may_send_rows_too(cluster: Cluster) -> None:
+    topic = new_topic(cluster)
+    rows = pa.record_batch({"value": pa.array([b"x" * 1000] * 3_000, pa.binary())})
+    groups = []
+    with Producer(bootstrap_servers=cluster.bootstrap) as producer:
+        producer.send(
+            topic, b"first", on_delivery=lambda *_: groups.append(producer.send_arrow(topic, rows))
+        ).result(TIMEOUT_S)
+        producer.flush(TIMEOUT_S)
+        assert [group.exception() for group in groups] == [None]
+    assert len(read_all(cluster, topic, 3_001)) == 3_001

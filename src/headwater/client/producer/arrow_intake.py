@@ -2,6 +2,7 @@
 
 Neither interceptors nor serializers see these records, and a full buffer is always waited for. The
 batches are larger than `batch.size` unless somebody chose that, since there is nothing to wait for.
+It runs on the producer's loop, also for callers on other threads: see `ThreadedEngine.send_arrow`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,13 @@ from headwater.client.kafka_errors.record_errors import MessageTooLargeError
 from headwater.client.producer.delivery_group import DeliveryGroup
 from headwater.client.producer.produce_batch import ProduceBatch
 from headwater.client.producer.record_accumulator import RecordAccumulator
-from headwater.client.producer.record_intake import ForMemory, ForTopic, RecordIntake, Wait
+from headwater.client.producer.record_intake import (
+    ForMemory,
+    ForTopic,
+    ForTurn,
+    RecordIntake,
+    Wait,
+)
 from headwater.client.producer.topic_route import TopicRoute
 
 if TYPE_CHECKING:
@@ -24,10 +31,12 @@ if TYPE_CHECKING:
 
 #: A fourth of what topics allow in a batch by default.
 SECTION_BYTES: Final = 256 << 10
+#: What is taken before the sender has its turn: about as much as it has under way.
+TURN_BYTES: Final = 1 << 20
 
 
 class ArrowIntake:
-    """Called from any thread."""
+    """Called on the producer's loop."""
 
     def __init__(
         self,
@@ -76,6 +85,7 @@ class ArrowIntake:
             section_bytes_max=self._section_bytes_max,
             now_ms=self._wall_ms(),
         )
+        taken_bytes = 0
         for number, section in sections:
             size_bytes = len(section.data)
             if size_bytes > self._request_bytes_max:
@@ -92,4 +102,8 @@ class ArrowIntake:
                     batches.append(batch)
                     break
                 yield ForMemory(size_bytes)
+            taken_bytes += size_bytes
+            if taken_bytes >= TURN_BYTES:
+                taken_bytes = 0
+                yield ForTurn()
         return DeliveryGroup(batches)

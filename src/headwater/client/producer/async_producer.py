@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
@@ -22,7 +22,6 @@ from headwater.client.producer.partitioners import PartitionerLike
 from headwater.client.producer.producer_core import ProducerCore
 from headwater.client.producer.producer_identity import PreparedTransactionState
 from headwater.client.producer.producer_record import ProducerRecord
-from headwater.client.producer.record_intake import ForTopic, Wait
 from headwater.client.producer.record_metadata import OnDelivery, RecordMetadata
 from headwater.client.producer.send_rules import OnDrop, make_rules
 from headwater.client.producer.serialized_record import Headers
@@ -85,7 +84,6 @@ class AsyncProducer:
             on_drop=on_drop,
             wall_ms=self._surroundings.clock.wall_ms,
         )
-        self._max_block_s = self._values.integer("max.block.ms") / 1000
         batch_bytes = max(1, self._values.integer("batch.size"))
         self._turn_batches = min(max(1, _TURN_BYTES // batch_bytes), _TURN_BATCHES_MAX)
         self._core: ProducerCore | None = None
@@ -132,7 +130,7 @@ class AsyncProducer:
         if future is None:
             opened_count = intake.opened_count
             record = ProducerRecord(topic, value, key, partition, headers, timestamp_ms)
-            future = await self._drive(intake.steps(record, on_delivery))
+            future = await self._running.drive(intake.steps(record, on_delivery))
             if intake.opened_count // self._turn_batches != opened_count // self._turn_batches:
                 # A loop that does nothing but send would never let the sender have its turn.
                 await asyncio.sleep(0)
@@ -170,7 +168,8 @@ class AsyncProducer:
         """Take all rows of an Arrow batch: a column `value`, and if there are `key`, `timestamp`
         and `headers`. Await what is returned to know that all are written.
         """
-        return await self._drive(self._running.arrow_intake.steps(topic, batch, partition))
+        core = self._running
+        return await core.drive(core.arrow_intake.steps(topic, batch, partition))
 
     async def flush(self, timeout_s: float | None = None) -> None:
         """Wait until all that was sent is written or has failed."""
@@ -241,26 +240,3 @@ class AsyncProducer:
         if transactions is None:
             raise SettingError("Transactions need the setting transactional.id.")
         return transactions
-
-    async def _drive(self, steps: Generator[Wait, None, T]) -> T:
-        """Wait for what the steps ask for, for up to `max.block.ms`."""
-        loop = asyncio.get_running_loop()
-        deadline_s = loop.time() + self._max_block_s
-        try:
-            wait = next(steps)
-            while True:
-                try:
-                    await self._wait(wait, max(0.0, deadline_s - loop.time()))
-                except Exception as error:
-                    steps.throw(error)
-                wait = next(steps)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-
-    async def _wait(self, wait: Wait, timeout_s: float) -> None:
-        core = self._running
-        if isinstance(wait, ForTopic):
-            await core.topics.find(wait, timeout_s)
-        else:
-            await core.find_memory(wait, timeout_s)

@@ -147,8 +147,7 @@ class Producer:
         """Take all rows of an Arrow batch: a column `value`, and if there are `key`, `timestamp`
         and `headers`. What is returned tells when all are written.
         """
-        engine = self._without_spool
-        return engine.drive(engine.core.arrow_intake.steps(topic, batch, partition))
+        return self._without_spool.send_arrow(topic, batch, partition)
 
     def flush(self, timeout_s: float | None = None) -> None:
         """Wait until all that was sent is written or has failed."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from typing import TypeVar
 
 from headwater.base.clocks import Clock
 from headwater.base.settings import SettingValues
@@ -25,7 +26,13 @@ from headwater.client.producer.partition_queue import PartitionQueue
 from headwater.client.producer.producer_errors import BufferExhaustedError
 from headwater.client.producer.producer_metrics import ProducerMetrics
 from headwater.client.producer.record_accumulator import RecordAccumulator
-from headwater.client.producer.record_intake import ForMemory, ForTopic, RecordIntake
+from headwater.client.producer.record_intake import (
+    ForMemory,
+    ForTopic,
+    ForTurn,
+    RecordIntake,
+    Wait,
+)
 from headwater.client.producer.send_rules import SendRules
 from headwater.client.producer.sender import Sender, SenderSettings
 from headwater.client.producer.surroundings import Surroundings
@@ -40,6 +47,8 @@ from headwater.client.settings.producer_settings import (
     is_idempotent,
 )
 from headwater.wire.messages.api_versions import ApiVersionsResponse
+
+T = TypeVar("T")
 
 
 class ProducerCore:
@@ -139,8 +148,8 @@ class ProducerCore:
             self._accumulator,
             self.topics.routes,
             wall_ms=rules.wall_ms,
-            now_s=self._now_s,
-            wake=wake,
+            now_s=self._loop.time,
+            wake=self._driver.wake,
         )
         self.transactions: Transactions | None = None
         if self._manager is not None:
@@ -179,9 +188,34 @@ class ProducerCore:
             await self.topics.find(ForTopic(topic, is_known=False), self._max_block_s)
         return list(self._connection.metadata.existing_topic(topic).partitions)
 
-    # -- memory ----------------------------------------------------------------------------------
+    # -- taking records --------------------------------------------------------------------------
 
-    async def find_memory(self, wait: ForMemory, timeout_s: float) -> None:
+    async def drive(self, steps: Generator[Wait, None, T]) -> T:
+        """Wait for what the steps ask for, for up to `max.block.ms` without getting on."""
+        deadline_s = self._loop.time() + self._max_block_s
+        try:
+            wait = next(steps)
+            while True:
+                try:
+                    if isinstance(wait, ForTurn):
+                        await asyncio.sleep(0)
+                        deadline_s = self._loop.time() + self._max_block_s
+                    else:
+                        await self._wait(wait, max(0.0, deadline_s - self._loop.time()))
+                except Exception as error:
+                    steps.throw(error)
+                wait = next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    async def _wait(self, wait: ForTopic | ForMemory, timeout_s: float) -> None:
+        if isinstance(wait, ForTopic):
+            await self.topics.find(wait, timeout_s)
+        else:
+            await self._find_memory(wait, timeout_s)
+
+    async def _find_memory(self, wait: ForMemory, timeout_s: float) -> None:
         """Wait on the loop until there is memory; raises `BufferExhaustedError`."""
         freed = asyncio.Event()
         tell = freed.set

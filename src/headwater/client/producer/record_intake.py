@@ -51,7 +51,11 @@ class ForMemory(NamedTuple):
     size_bytes: int
 
 
-Wait: TypeAlias = ForTopic | ForMemory
+class ForTurn(NamedTuple):
+    """Let the sender have its turn: a loop that does nothing but take records would not."""
+
+
+Wait: TypeAlias = ForTopic | ForMemory | ForTurn
 CheckMaySend: TypeAlias = Callable[[PartitionQueue], None]
 #: The signature of `RecordIntake.offer`.
 Offer: TypeAlias = Callable[

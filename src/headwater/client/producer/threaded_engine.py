@@ -9,19 +9,23 @@ from __future__ import annotations
 import concurrent.futures
 import threading
 from collections.abc import Coroutine, Generator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headwater.base.settings import SettingError, SettingValues
 from headwater.client.background_loop import BackgroundLoop
 from headwater.client.errors import ClientClosedError, DeadlineError
 from headwater.client.producer.delivery_future import DeliveryFuture
+from headwater.client.producer.delivery_group import DeliveryGroup
 from headwater.client.producer.producer_core import ProducerCore
 from headwater.client.producer.producer_record import ProducerRecord
-from headwater.client.producer.record_intake import ForTopic, Wait
+from headwater.client.producer.record_intake import ForTopic, ForTurn, Wait
 from headwater.client.producer.record_metadata import OnDelivery
 from headwater.client.producer.send_rules import SendRules
 from headwater.client.producer.surroundings import Surroundings
 from headwater.client.producer.transactions import Transactions
+
+if TYPE_CHECKING:
+    import pyarrow
 
 T = TypeVar("T")
 
@@ -47,9 +51,22 @@ class ThreadedEngine:
 
     def send(self, record: ProducerRecord, on_delivery: OnDelivery | None) -> DeliveryFuture:
         """Take a record that may have to wait."""
-        return self.drive(self._core.intake.steps(record, on_delivery))
+        return self._drive(self._core.intake.steps(record, on_delivery))
 
-    def drive(self, steps: Generator[Wait, None, T]) -> T:
+    def send_arrow(
+        self, topic: str, batch: pyarrow.RecordBatch | pyarrow.Table, partition: int | None
+    ) -> DeliveryGroup:
+        """Take an Arrow batch, on the background thread while the caller's waits.
+
+        Encoding and sending let go of Python's lock again and again, for a moment each. Two threads
+        would wait for each other every time, and be slower than one.
+        """
+        steps = self._core.arrow_intake.steps(topic, batch, partition)
+        if self._background.is_current:
+            return self._drive(steps)
+        return self.run(self._core.drive(steps))
+
+    def _drive(self, steps: Generator[Wait, None, T]) -> T:
         """Wait for what the steps ask for, for up to `max.block.ms`."""
         deadline_ms: float | None = None
         try:
@@ -70,6 +87,9 @@ class ThreadedEngine:
         if self._background.is_current:
             # A callback that sends must not wait for the thread that runs it.
             timeout_s = 0.0
+        if isinstance(wait, ForTurn):
+            # On the loop itself, where the sender's turn comes when this is over.
+            return
         if isinstance(wait, ForTopic):
             self.run(self._core.topics.find(wait, timeout_s))
         else:
