@@ -34,6 +34,7 @@ from headwater.wire.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from headwater.wire.records import Buffer
 from headwater.wire.schema import Message
 
 HOST = "127.0.0.1"
@@ -76,7 +77,7 @@ def encode_frame(message: Message, correlation_id: int = 0, version: int | None 
     return b"".join(part for part in parts if isinstance(part, (bytes, bytearray, memoryview)))
 
 
-def read_answer(answer: bytes | bytearray, key: ApiKey, version: int | None = None) -> Any:
+def read_answer(answer: Buffer, key: ApiKey, version: int | None = None) -> Any:
     """The message in an answer, which is given without the length in front."""
     chosen = _VERSIONS[key] if version is None else version
     _, position = read_response_header(answer, key, chosen)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.client.contenders import AIOKAFKA, CONFLUENT, KAFKA_PYTHON, TITLES
+from bench.client.contenders import AIOKAFKA, CONFLUENT, KAFKA_PYTHON, TITLES, WIRE_ALONE
 from bench.client.results import CaseResults, ClientResults
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ _COLORS = {
     KAFKA_PYTHON: "#c8a13d",
     AIOKAFKA: "#5b6c9e",
     CONFLUENT: "#9aa5b1",
+    WIRE_ALONE: "#d9dde2",
 }
 _BAR_INCHES = 0.24
 _FRAME_INCHES = 0.7

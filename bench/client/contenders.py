@@ -7,6 +7,8 @@ from typing import NamedTuple
 from bench.broker.results import Goal
 
 KAFKA_PYTHON, AIOKAFKA, CONFLUENT = "kafka-python", "aiokafka", "confluent-kafka"
+#: No client at all: see `wire_alone`.
+WIRE_ALONE = "The wire alone"
 
 
 class Contender(NamedTuple):
@@ -25,6 +27,7 @@ PRODUCERS = (
     Contender("aiokafka-produce", AIOKAFKA),
     Contender("confluent-produce", f"{CONFLUENT}, produce"),
     Contender("confluent-produce-batch", f"{CONFLUENT}, produce_batch"),
+    Contender("wire-produce", WIRE_ALONE),
 )
 CONSUMERS = (
     Contender("headwater-poll", "Headwater, Consumer, poll", True),
@@ -39,6 +42,7 @@ CONSUMERS = (
     Contender("aiokafka-iterate", f"{AIOKAFKA}, iteration"),
     Contender("confluent-consume", f"{CONFLUENT}, consume"),
     Contender("confluent-poll", f"{CONFLUENT}, poll"),
+    Contender("wire-consume", WIRE_ALONE),
 )
 TITLES = {each.job: each.title for each in (*PRODUCERS, *CONSUMERS)}
 
@@ -73,6 +77,7 @@ PRODUCE_MATCHES = (
         ("confluent-produce", "confluent-produce-batch"),
         _ARROW_GOAL,
     ),
+    Match("headwater-produce-arrow", WIRE_ALONE, ("wire-produce",)),
 )
 CONSUME_MATCHES = (
     *(
@@ -95,7 +100,11 @@ CONSUME_MATCHES = (
         )
     ),
     *(
-        Match(ours, CONFLUENT, ("confluent-consume", "confluent-poll"), _ARROW_GOAL)
+        match
         for ours in ("headwater-poll-arrow", "headwater-poll-views")
+        for match in (
+            Match(ours, CONFLUENT, ("confluent-consume", "confluent-poll"), _ARROW_GOAL),
+            Match(ours, WIRE_ALONE, ("wire-consume",)),
+        )
     ),
 )

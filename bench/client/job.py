@@ -7,7 +7,13 @@ from functools import partial
 from typing import Any
 
 from bench import job_process
-from bench.client import aiokafka_client, confluent_client, headwater_client, kafka_python_client
+from bench.client import (
+    aiokafka_client,
+    confluent_client,
+    headwater_client,
+    kafka_python_client,
+    wire_alone,
+)
 from bench.client.load import Load
 
 JOBS: dict[str, Callable[[Load], dict[str, float]]] = {
@@ -15,6 +21,7 @@ JOBS: dict[str, Callable[[Load], dict[str, float]]] = {
     **kafka_python_client.JOBS,
     **aiokafka_client.JOBS,
     **confluent_client.JOBS,
+    **wire_alone.JOBS,
 }
 
 
