@@ -49,7 +49,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = BenchParser(
         prog="bench-client", description="Measure our client beside the other Python clients."
     )
-    parser.add_sizes(FULL, QUICK, TINY, times=("eight minutes instead of thirty", "seconds"))
+    parser.add_sizes(
+        FULL, QUICK, TINY, times=("a quarter of an hour instead of a whole one", "seconds")
+    )
     parser.add_argument(
         "--only", action="append", choices=(PRODUCE, CONSUME), help="only this direction"
     )

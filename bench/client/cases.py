@@ -35,6 +35,12 @@ class Case:
         return f"{what}, acks={self.acks}, {batches}"
 
     @property
+    def memory_bytes_per_s(self) -> int:
+        """What a run needs of memory, at most: a broker keeps what is written, and has what is
+        read."""
+        return (1_500 if self.direction == PRODUCE else 300) * MEGABYTE
+
+    @property
     def contenders(self) -> tuple[Contender, ...]:
         return PRODUCERS if self.direction == PRODUCE else CONSUMERS
 
@@ -85,7 +91,7 @@ _QUICK_CASES = (
     Case(CONSUME, 100, is_keyed=True),
     Case(CONSUME, 1_000, is_keyed=True),
 )
-FULL = Sizes(rounds=5, run_s=3.0, warm_up_s=10.0, consumed_bytes=1_000 * MEGABYTE, cases=ALL_CASES)
+FULL = Sizes(rounds=3, run_s=3.0, warm_up_s=10.0, consumed_bytes=1_000 * MEGABYTE, cases=ALL_CASES)
 QUICK = Sizes(rounds=2, run_s=1.0, warm_up_s=3.0, consumed_bytes=300 * MEGABYTE, cases=_QUICK_CASES)
 TINY = Sizes(
     rounds=1,

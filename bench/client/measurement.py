@@ -12,7 +12,6 @@ from bench.broker.client_run import ClientRun, observe
 from bench.broker.filled_topic import FilledTopic, filled_topic
 from bench.broker.run import settle_disk
 from bench.broker.servers import Server
-from bench.broker.sizes import MEGABYTE
 from bench.client.cases import PRODUCE, Case, Sizes
 from bench.client.contenders import Contender
 from bench.client.job import run_client
@@ -22,8 +21,6 @@ from bench.machine import touch_memory
 
 PARTITION_COUNT = 6
 _KEY_SIZE_BYTES = 10
-#: More than any client writes, and the broker has in its page cache.
-_BYTES_PER_S_MAX = 1_500 * MEGABYTE
 
 _topic_numbers = itertools.count(1)
 
@@ -61,7 +58,7 @@ class Measurement(BenchRun[ClientResults]):
             shift = number % max(1, len(contenders))
             for contender in [*contenders[shift:], *contenders[:shift]]:
                 settle_disk()
-                touch_memory(int(self.sizes.run_s * _BYTES_PER_S_MAX))
+                touch_memory(int(self.sizes.run_s * found.case.memory_bytes_per_s))
                 try:
                     figures = run(contender, found.case)
                 except Exception as error:
