@@ -73,7 +73,7 @@ def touch_memory(size_bytes: int) -> None:
     time after it was freed. Getting it may take ten times as long as writing to it, and whoever
     runs next would be charged for that.
     """
-    size_bytes = min(size_bytes, _available_bytes() // 2)
+    size_bytes = min(size_bytes, _kernel_bytes("meminfo", "MemAvailable") // 2)
     with mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
         if hasattr(mmap, "MADV_HUGEPAGE"):
             # Without huge pages in the kernel this is an error, and no loss.
@@ -85,30 +85,22 @@ def touch_memory(size_bytes: int) -> None:
             pages.release()
 
 
-def _available_bytes() -> int:
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        name, _, value = line.partition(":")
-        if name == "MemAvailable":
-            return int(value.split()[0]) * 1024
-    raise RuntimeError("The kernel does not tell how much memory is free.")
-
-
 def resident_bytes() -> int:
     """This process's memory in use."""
-    return _status_bytes("VmRSS")
+    return _kernel_bytes("self/status", "VmRSS")
 
 
 def resident_bytes_max() -> int:
     """The most memory that this process has had in use, without what its parent had."""
-    return _status_bytes("VmHWM")
+    return _kernel_bytes("self/status", "VmHWM")
 
 
-def _status_bytes(wanted: str) -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
+def _kernel_bytes(file: str, wanted: str) -> int:
+    for line in Path("/proc", file).read_text().splitlines():
         name, _, value = line.partition(":")
         if name == wanted:
             return int(value.split()[0]) * 1024
-    raise RuntimeError("The kernel does not tell how much memory this process uses.")
+    raise RuntimeError(f"The kernel does not tell {wanted}.")
 
 
 def descriptor_count() -> int:

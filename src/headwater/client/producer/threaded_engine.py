@@ -84,12 +84,12 @@ class ThreadedEngine:
             return result
 
     def _wait(self, wait: Wait, timeout_s: float) -> None:
-        if self._background.is_current:
-            # A callback that sends must not wait for the thread that runs it.
-            timeout_s = 0.0
         if isinstance(wait, ForTurn):
             # On the loop itself, where the sender's turn comes when this is over.
             return
+        if self._background.is_current:
+            # A callback that sends must not wait for the thread that runs it.
+            timeout_s = 0.0
         if isinstance(wait, ForTopic):
             self.run(self._core.topics.find(wait, timeout_s))
         else:
