@@ -6,6 +6,7 @@ import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from random import Random
 
 import pytest
@@ -40,15 +41,23 @@ from tests.support.small_broker import SmallBroker, until
 from tests.support.tiers import rounds
 from tests.support.transports import RUNNERS
 
-on_both_loops = pytest.mark.parametrize("loop", RUNNERS)
+_IN_THREAD = " and a thread"
+_receives_in_thread = ContextVar("receives in thread", default=False)
+
+without_threads = pytest.mark.parametrize("loop", RUNNERS)
+#: Also with channels whose answers a thread receives, which nobody should notice.
+on_both_loops = pytest.mark.parametrize(
+    "loop", [*RUNNERS, *(name + _IN_THREAD for name in RUNNERS)]
+)
 
 
 def _run(loop: str, test: Callable[[], Awaitable[None]]) -> None:
     async def run() -> None:
+        _receives_in_thread.set(loop.endswith(_IN_THREAD))
         async with asyncio.timeout(60):
             await test()
 
-    RUNNERS[loop](run())
+    RUNNERS[loop.removesuffix(_IN_THREAD)](run())
 
 
 @asynccontextmanager
@@ -56,6 +65,8 @@ async def _connected(broker: SmallBroker) -> AsyncIterator[PeerChannel]:
     endpoint = Endpoint("TEST", "127.0.0.1", 0)
     listener = await Listener.start(endpoint, broker, ConnectionLimits())
     channel = await PeerChannel.connect("127.0.0.1", listener.port, client_id="me", timeout_s=10)
+    if _receives_in_thread.get():
+        channel.receive_in_thread()
     try:
         yield channel
     finally:
@@ -172,7 +183,7 @@ def test_a_peer_that_sends_garbage_is_given_up(
     _run(loop, test)
 
 
-@on_both_loops
+@without_threads
 def test_requests_without_an_answer_are_sent_and_waited_for_by_drain(loop: str) -> None:
     async def test() -> None:
         broker = SmallBroker()

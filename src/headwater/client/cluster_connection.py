@@ -74,7 +74,8 @@ class ClusterConnection:
     """Use it with `async with`, which makes the first contact and closes all channels at the end.
 
     `timeout_s` is the time for a whole operation, with all its attempts, unless a call gives it;
-    `request_timeout_s` that for the answer to one request, the same if it is not given.
+    `request_timeout_s` that for the answer to one request, the same if it is not given. With
+    `fetches_in_thread` what is fetched is received by a thread for each broker.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class ClusterConnection:
         policy: RetryPolicy | None = None,
         generator: random.Random | None = None,
         connect: Connect = connect_channel,
+        fetches_in_thread: bool = False,
     ) -> None:
         self.metadata = ClusterMetadata()
         self.client_id = client_id
@@ -98,6 +100,7 @@ class ClusterConnection:
         self._bootstrap = parse_bootstrap(bootstrap)
         self._connect_timeout_s = connect_timeout_s
         self._connect = connect
+        self._fetches_in_thread = fetches_in_thread
         self._channels: dict[tuple[Address, Lane], PeerChannel] = {}
         self._connecting: dict[tuple[Address, Lane], asyncio.Task[PeerChannel]] = {}
 
@@ -309,4 +312,6 @@ class ClusterConnection:
         if self._connecting.get(place) is task:
             del self._connecting[place]
         if not task.cancelled() and task.exception() is None:
-            self._channels[place] = task.result()
+            channel = self._channels[place] = task.result()
+            if self._fetches_in_thread and place[1] is Lane.FETCH and not channel.is_closed:
+                channel.receive_in_thread()

@@ -1,108 +1,34 @@
-"""The memory that frames are received into, with large buffers used again once nobody sees them.
+"""The memory that the connections of an event loop receive frames into.
 
-A fresh megabyte costs page faults and zeroing, twice when Python zeroes it too. So large buffers
-are kept and used again. Whether one may be is asked of the buffer itself: Python refuses to resize
-a bytearray while any memoryview of it lives. A frame therefore belongs to whoever holds a view of
-it, for as long as they do, with nothing to give back and nothing to forget.
-
-What is kept is bounded. Frames that are too large to be kept are memory maps of their own, on huge
-pages where there are any. They take no memory until bytes arrive, and return it with the last view.
+What is received at once goes to a scratch that all of them share, since each is done with it before
+the next one receives. A frame that is larger than what came at once gets a buffer of its own, which
+belongs to whoever holds a view of it: see `ReusedMemory`.
 """
 
 from __future__ import annotations
 
-import contextlib
-import mmap
-from typing import NamedTuple
+from typing import Final
 
-SCRATCH_SIZE = 1024 * 1024
+from headwater.base.reused_memory import Kept, ReusedMemory
+
+SCRATCH_SIZE: Final = 1024 * 1024
 """What is received at once where frames are small: many frames for one system call."""
-SMALL_SCRATCH_SIZE = 16 * 1024
+SMALL_SCRATCH_SIZE: Final = 16 * 1024
 """What is received at once where a large frame is expected: most of it goes to its own place."""
-KEPT_SIZE_MIN = 64 * 1024
-
-
-class Kept(NamedTuple):
-    """How large a buffer may be to be kept, and how much is kept in all."""
-
-    size_max: int
-    bytes_max: int
-
 
 #: Many producers send to a broker, each no more than its batches.
-KEPT_OF_REQUESTS = Kept(2 * 1024 * 1024, 16 * 1024 * 1024)
+KEPT_OF_REQUESTS: Final = Kept(2 * 1024 * 1024, 16 * 1024 * 1024)
 #: An answer to a fetch has a megabyte for each partition, again and again.
-KEPT_OF_ANSWERS = Kept(16 * 1024 * 1024, 64 * 1024 * 1024)
+KEPT_OF_ANSWERS: Final = Kept(16 * 1024 * 1024, 64 * 1024 * 1024)
 
 
-class FrameMemory:
-    """Gives out buffers for frames; for one event loop."""
+class FrameMemory(ReusedMemory):
+    """Scratch and buffers; for one event loop."""
 
-    __slots__ = ("_kept", "_kept_bytes", "_limits", "scratch", "scratch_bytes", "small_scratch")
+    __slots__ = ("scratch", "scratch_bytes", "small_scratch")
 
     def __init__(self, limits: Kept = KEPT_OF_REQUESTS) -> None:
-        self._limits = limits
+        super().__init__(limits)
         self.scratch_bytes = bytearray(SCRATCH_SIZE)
         self.scratch = memoryview(self.scratch_bytes)
         self.small_scratch = self.scratch[:SMALL_SCRATCH_SIZE]
-        #: All buffers that are kept, in use or not, by capacity, the one last asked for at the end.
-        self._kept: dict[int, list[bytearray]] = {}
-        self._kept_bytes = 0
-
-    def take(self, size: int) -> memoryview:
-        """A writable view of `size` bytes of whatever content, in memory that nobody else sees."""
-        if size < KEPT_SIZE_MIN:
-            return memoryview(bytearray(size))
-        if size > self._limits.size_max:
-            return memoryview(_map(size))
-        # A quarter of a power of two is wasted at most, so that buffers fit many sizes.
-        step = 1 << ((size - 1).bit_length() - 3)
-        capacity = (size + step - 1) // step * step
-        buffers = self._kept.pop(capacity, None) or []
-        self._kept[capacity] = buffers
-        # The one given out last is the one most likely to be in the processor's caches still.
-        for index in range(len(buffers) - 1, -1, -1):
-            buffer = buffers[index]
-            if _is_free(buffer):
-                if index != len(buffers) - 1:
-                    del buffers[index]
-                    buffers.append(buffer)
-                return memoryview(buffer)[:size]
-        if not self._make_room(capacity):
-            return memoryview(bytearray(size))
-        buffer = bytearray(capacity)
-        self._kept_bytes += capacity
-        buffers.append(buffer)
-        return memoryview(buffer)[:size]
-
-    def _make_room(self, capacity: int) -> bool:
-        """Let go of free buffers of the capacity that was not asked for longest."""
-        while self._kept_bytes + capacity > self._limits.bytes_max:
-            oldest = next(iter(self._kept))
-            buffers = self._kept[oldest]
-            if not buffers:
-                del self._kept[oldest]
-            elif oldest != capacity and _is_free(buffers[0]):
-                del buffers[0]
-                self._kept_bytes -= oldest
-            else:
-                return False
-        return True
-
-
-def _map(size: int) -> mmap.mmap:
-    mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if hasattr(mmap, "MADV_HUGEPAGE"):
-        # Without huge pages in the kernel this is an error, and no loss.
-        with contextlib.suppress(OSError):
-            mapped.madvise(mmap.MADV_HUGEPAGE)
-    return mapped
-
-
-def _is_free(buffer: bytearray) -> bool:
-    """Whether no view of it is left; the attempt to resize it leaves it as it was."""
-    try:
-        buffer.append(buffer.pop())
-    except BufferError:
-        return False
-    return True

@@ -24,13 +24,8 @@ from struct import Struct
 from typing import cast
 from weakref import WeakKeyDictionary
 
-from headwater.net.frame_memory import (
-    KEPT_OF_REQUESTS,
-    KEPT_SIZE_MIN,
-    SMALL_SCRATCH_SIZE,
-    FrameMemory,
-    Kept,
-)
+from headwater.base.reused_memory import KEPT_SIZE_MIN, Kept
+from headwater.net.frame_memory import KEPT_OF_REQUESTS, SMALL_SCRATCH_SIZE, FrameMemory
 
 LENGTH = Struct(">i")
 LENGTH_SIZE = LENGTH.size

@@ -13,20 +13,24 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Self
 
 from headwater import __version__
+from headwater.base.checks import check
 from headwater.base.errors import KafkaError
 from headwater.net.endpoint import join_address
 from headwater.net.frame_memory import KEPT_OF_ANSWERS
 from headwater.net.frame_protocol import FrameProtocol
+from headwater.net.frame_thread import FrameThread
 from headwater.net.peer_errors import (
     PeerTimeoutError,
     PeerUnavailableError,
     UnsupportedVersionError,
 )
 from headwater.net.peer_session import PeerSession
+from headwater.net.plain_socket import duplicate_socket
 from headwater.net.sender import Sender
 from headwater.wire.api_keys import ApiKey, VersionRange
 from headwater.wire.codec import MalformedMessageError
@@ -60,7 +64,16 @@ async def open_tcp_connection(
 class PeerChannel(FrameProtocol):
     """A connection to a broker, made by `connect`."""
 
-    __slots__ = ("_closed", "_drained", "_sender", "_session", "api_versions", "is_closed", "peer")
+    __slots__ = (
+        "_closed",
+        "_drained",
+        "_frame_thread",
+        "_sender",
+        "_session",
+        "api_versions",
+        "is_closed",
+        "peer",
+    )
 
     _sender: Sender
 
@@ -75,6 +88,7 @@ class PeerChannel(FrameProtocol):
         self._drained = asyncio.Event()
         self._drained.set()
         self._closed = asyncio.Event()
+        self._frame_thread: FrameThread | None = None
 
     @classmethod
     async def connect(
@@ -154,10 +168,35 @@ class PeerChannel(FrameProtocol):
         await self._drained.wait()
         self._check_open()
 
+    def receive_in_thread(self) -> None:
+        """From now on receive on a thread of its own, if there is a plain socket to receive from.
+
+        For those who wait for large answers while another thread computes: see `FrameThread`.
+        """
+        check(not self.pending_count, "a thread would receive the end of what the loop began")
+        duplicate = duplicate_socket(self.transport)
+        if duplicate is None:
+            return
+        self.transport.pause_reading()
+        self._frame_thread = FrameThread(
+            self._loop,
+            duplicate,
+            name=f"{threading.current_thread().name}-from-{self.peer}",
+            frame_size_max=self.frame_size_max,
+            limits=KEPT_OF_ANSWERS,
+            receive=self.receive_frame,
+            refuse=self.refuse_frame,
+            lose=self._thread_ended,
+        )
+
+    def _thread_ended(self, error: OSError | None) -> None:
+        self._disconnected(error)
+        self.transport.abort()
+
     def give_up(self, error: KafkaError) -> None:
         """Close the connection because of an error, which is what whoever waits gets to hear."""
         self._lose(error)
-        self.transport.abort()
+        self._end()
 
     async def close(self) -> None:
         """Close the connection; whoever still waits hears that it is lost."""
@@ -171,7 +210,12 @@ class PeerChannel(FrameProtocol):
     def _abort(self) -> None:
         if hasattr(self, "transport"):
             self._lose(PeerUnavailableError(f"The connection to {self.peer} was closed."))
-            self.transport.abort()
+            self._end()
+
+    def _end(self) -> None:
+        if self._frame_thread is not None:
+            self._frame_thread.close()
+        self.transport.abort()
 
     async def _negotiate(self) -> None:
         request, version = self._session.first_versions_request(SOFTWARE_NAME, __version__)
@@ -200,10 +244,15 @@ class PeerChannel(FrameProtocol):
         )
 
     def connection_lost(self, exception: Exception | None) -> None:
+        self._disconnected(exception)
+        self._sender.close()
+        if self._frame_thread is not None:
+            self._frame_thread.close()
+        self._closed.set()
+
+    def _disconnected(self, exception: Exception | None) -> None:
         reason = "" if exception is None else f": {_reason(exception)}"
         self._lose(PeerUnavailableError(f"The connection to {self.peer} was lost{reason}."))
-        self._sender.close()
-        self._closed.set()
 
     def pause_writing(self) -> None:
         self._sender.pause_writing()
@@ -212,6 +261,9 @@ class PeerChannel(FrameProtocol):
         self._sender.resume_writing()
 
     def receive_frame(self, frame: memoryview) -> None:
+        if self.is_closed:
+            # A thread had received it before.
+            return
         try:
             answer = self._session.response(frame)
             if not answer.waiter.done():

@@ -18,6 +18,14 @@ from headwater.net.region import Buffer
 _MORE_FOLLOWS: int = getattr(socket, "MSG_MORE", 0)
 
 
+def duplicate_socket(transport: asyncio.Transport) -> socket.socket | None:
+    """Another descriptor of a transport's socket; None if there is none, or it is encrypted."""
+    used = transport.get_extra_info("socket")
+    if used is None or transport.get_extra_info("sslcontext") is not None:
+        return None
+    return socket.socket(used.family, used.type, used.proto, fileno=os.dup(used.fileno()))
+
+
 class PlainSocket:
     """A duplicate of a socket that is not encrypted."""
 
@@ -32,11 +40,8 @@ class PlainSocket:
     @classmethod
     def of(cls, loop: asyncio.AbstractEventLoop, transport: asyncio.Transport) -> Self | None:
         """None if the transport has no socket, or changes the bytes on their way to it."""
-        used = transport.get_extra_info("socket")
-        if used is None or transport.get_extra_info("sslcontext") is not None:
-            return None
-        descriptor = os.dup(used.fileno())
-        return cls(loop, socket.socket(used.family, used.type, used.proto, fileno=descriptor))
+        duplicate = duplicate_socket(transport)
+        return None if duplicate is None else cls(loop, duplicate)
 
     def send_ahead(self, data: Buffer) -> int:
         """Send bytes that more will follow; how many were taken, 0 if the socket is full.

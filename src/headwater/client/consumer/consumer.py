@@ -73,6 +73,7 @@ class Consumer(ConsumerCalls):
             clock=self._clock,
             connect=connect,
             generator=generator,
+            is_threaded=True,
         )
         self._max_records = options.values.integer("max.poll.records")
         self._listener: RebalanceListener | None = None

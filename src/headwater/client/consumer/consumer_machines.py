@@ -29,6 +29,7 @@ class ConsumerMachines:
             timeout_s=options.seconds("default.api.timeout.ms"),
             generator=options.generator,
             connect=options.connect,
+            fetches_in_thread=options.is_threaded,
         )
         policy, generator = retry_policy(options.values), self.connection.generator
         metadata = self.connection.metadata

@@ -39,6 +39,8 @@ class ConsumerOptions:
     clock: Clock
     connect: Connect
     generator: random.Random | None
+    #: Whether user code runs on another thread than the consumer's loop.
+    is_threaded: bool
 
     def seconds(self, name: str) -> float:
         """A setting in milliseconds."""
@@ -66,6 +68,7 @@ def make_options(
     clock: Clock,
     connect: Connect,
     generator: random.Random | None,
+    is_threaded: bool = False,
 ) -> ConsumerOptions:
     """Check everything that can be; raises `SettingError`."""
     config, keywords = dict(config or {}), dict(keywords)
@@ -99,6 +102,7 @@ def make_options(
         clock=clock,
         connect=connect,
         generator=generator,
+        is_threaded=is_threaded,
     )
 
 

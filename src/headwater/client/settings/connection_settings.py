@@ -15,6 +15,7 @@ def make_connection(
     timeout_s: float | None = None,
     generator: random.Random | None = None,
     connect: Connect = connect_channel,
+    fetches_in_thread: bool = False,
 ) -> ClusterConnection:
     """A connection that is not opened yet.
 
@@ -31,6 +32,7 @@ def make_connection(
         policy=retry_policy(values),
         generator=generator,
         connect=connect,
+        fetches_in_thread=fetches_in_thread,
     )
 
 

@@ -5,16 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.net.frame_memory import KEPT_OF_REQUESTS, KEPT_SIZE_MIN, FrameMemory
+from headwater.base.reused_memory import KEPT_SIZE_MIN, Kept, ReusedMemory
 
-KEPT_SIZE_MAX, KEPT_BYTES_MAX = KEPT_OF_REQUESTS
+KEPT_SIZE_MAX, KEPT_BYTES_MAX = LIMITS = Kept(2 << 20, 16 << 20)
 
 
 @pytest.mark.parametrize(
     "size", [1, KEPT_SIZE_MIN - 1, KEPT_SIZE_MIN, 1_000_001, KEPT_SIZE_MAX, KEPT_SIZE_MAX + 1]
 )
 def test_a_buffer_is_writable_and_as_long_as_asked(size: int) -> None:
-    view = FrameMemory().take(size)
+    view = ReusedMemory(LIMITS).take(size)
     assert len(view) == size
     assert not view.readonly
     view[size - 1] = 7
@@ -22,7 +22,7 @@ def test_a_buffer_is_writable_and_as_long_as_asked(size: int) -> None:
 
 
 def test_memory_is_used_again_when_no_view_of_it_is_left() -> None:
-    memory = FrameMemory()
+    memory = ReusedMemory(LIMITS)
     view = memory.take(1_000_000)
     owner = view.obj
     piece = view[10:20]
@@ -35,7 +35,7 @@ def test_memory_is_used_again_when_no_view_of_it_is_left() -> None:
 
 
 def test_what_is_kept_is_bounded() -> None:
-    memory = FrameMemory()
+    memory = ReusedMemory(LIMITS)
     views = [memory.take(KEPT_SIZE_MAX) for _ in range(2 * KEPT_BYTES_MAX // KEPT_SIZE_MAX)]
     owners = {id(each.obj) for each in views}
     kept = [each.obj for each in views[: KEPT_BYTES_MAX // KEPT_SIZE_MAX]]
@@ -46,7 +46,7 @@ def test_what_is_kept_is_bounded() -> None:
 
 
 def test_buffers_of_a_size_that_is_no_longer_asked_for_make_room() -> None:
-    memory = FrameMemory()
+    memory = ReusedMemory(LIMITS)
     views = [memory.take(KEPT_SIZE_MIN) for _ in range(KEPT_BYTES_MAX // KEPT_SIZE_MIN)]
     first = memory.take(1_000_000).obj
     assert memory.take(1_000_000).obj is not first, "all that is kept is in use"
@@ -61,7 +61,7 @@ def test_buffers_of_a_size_that_is_no_longer_asked_for_make_room() -> None:
     )
 )
 def test_no_two_holders_ever_share_memory(steps: list[tuple[int, bool]]) -> None:
-    memory = FrameMemory()
+    memory = ReusedMemory(LIMITS)
     held: list[tuple[memoryview, int]] = []
     for mark, (size, is_kept) in enumerate(steps):
         view = memory.take(size)
@@ -80,6 +80,6 @@ def test_a_large_claim_costs_no_memory_until_bytes_come() -> None:
         return pages * os.sysconf("SC_PAGE_SIZE")
 
     before = resident_bytes()
-    view = FrameMemory().take(512 * 1024 * 1024)
+    view = ReusedMemory(LIMITS).take(512 * 1024 * 1024)
     view[:10] = b"0123456789"
     assert resident_bytes() - before < 16 * 1024 * 1024
