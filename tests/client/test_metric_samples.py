@@ -51,3 +51,17 @@ def test_figures_agree_with_what_was_recorded_lately(values: list[tuple[float, f
     assert max(surely) <= samples.largest(now_s) <= max(at_most)
     assert min(at_most) <= samples.average(now_s) * 1.000001
     assert samples.average(now_s) <= max(at_most) * 1.000001
+
+
+@given(st.lists(st.lists(st.floats(0.0, 100.0), min_size=1), min_size=1))
+def test_several_at_once_are_as_one_after_the_other(groups: list[list[float]]) -> None:
+    together, apart = Samples(0.0), Samples(0.0)
+    for second, group in enumerate(groups):
+        together.record_all(group, 10.0 * second)
+        for value in group:
+            apart.record(value, 10.0 * second)
+    now_s = 10.0 * len(groups)
+    assert together.total_count == apart.total_count
+    assert together.largest(now_s) == apart.largest(now_s)
+    assert math.isclose(together.total, apart.total, abs_tol=1e-9)
+    assert math.isclose(together.average(now_s), apart.average(now_s), abs_tol=1e-9)

@@ -6,6 +6,7 @@ it. One thread records; others may look.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 WINDOW_S: Final = 30.0
@@ -37,14 +38,19 @@ class Samples:
         self._max = self._former_max = float("nan")
 
     def record(self, value: float, now_s: float) -> None:
+        self.record_all((value,), now_s)
+
+    def record_all(self, values: Sequence[float], now_s: float) -> None:
+        """Several at once, of which there is at least one."""
         if now_s - self._window_s >= WINDOW_S:
             self._move(now_s)
-        self.total += value
-        self.total_count += 1
-        self._count += 1
-        self._sum += value
-        if not self._max >= value:
-            self._max = value
+        count, added, largest = len(values), sum(values), max(values)
+        self.total += added
+        self.total_count += count
+        self._count += count
+        self._sum += added
+        if not self._max >= largest:
+            self._max = largest
 
     def rate(self, now_s: float) -> float:
         """The sum per second."""

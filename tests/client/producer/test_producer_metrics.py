@@ -61,9 +61,9 @@ def test_the_names_are_kafkas() -> None:
 def test_a_batch_is_counted_when_it_first_leaves(compression: Compression) -> None:
     metrics = ProducerMetrics(100.0)
     batch = encoded_batch(compression)
-    metrics.drained(batch, 100.25)
+    metrics.requested([batch], 100.25)
     batch.attempt_count = 2
-    metrics.drained(batch, 101.0)
+    metrics.requested([batch], 101.0)
     figures = metrics.figures(110.0)
     assert batch.data is not None
     assert figures["record-send-total"] == 10
@@ -78,10 +78,10 @@ def test_a_batch_is_counted_when_it_first_leaves(compression: Compression) -> No
 
 def test_requests_and_failures_are_counted() -> None:
     metrics = ProducerMetrics(100.0)
-    metrics.requested(10, 100.0)
-    metrics.answered(0.2, 30, 100.2)
-    metrics.requested(20, 101.0)
     batch = encoded_batch(Compression.NONE)
+    metrics.requested([batch], 100.0)
+    metrics.answered(0.2, 30, 100.2)
+    metrics.requested([batch, encoded_batch(Compression.NONE)], 101.0)
     metrics.retried(batch, 101.0)
     metrics.failed(batch, 102.0)
     metrics.gauge("requests-in-flight", lambda: 3)

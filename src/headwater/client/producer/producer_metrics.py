@@ -7,7 +7,8 @@ maxima are over the last 30 to 60 seconds.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from operator import truediv
 from typing import Final
 
 from headwater.client.metric_samples import Samples
@@ -44,22 +45,26 @@ class ProducerMetrics:
         """Have a value read whenever metrics are asked for."""
         self._gauges[name] = read
 
-    def drained(self, batch: ProduceBatch, now_s: float) -> None:
-        """A batch leaves, for the first time or again."""
-        if batch.attempt_count > 1 or batch.data is None:
-            return
-        size_bytes, record_count = batch.data.size_bytes, batch.record_count
+    def requested(self, batches: Sequence[ProduceBatch], now_s: float) -> None:
+        """A request leaves, with batches that leave for the first time or again."""
         samples = self._samples
-        samples["record-send"].record(record_count, now_s)
-        samples["byte"].record(size_bytes, now_s)
-        samples["batch-size"].record(size_bytes, now_s)
-        samples["record-size"].record(batch.size_bytes / record_count, now_s)
-        samples["compression-rate"].record(size_bytes / batch.size_bytes, now_s)
-        samples["record-queue-time"].record((now_s - batch.opened_s) * 1000, now_s)
-
-    def requested(self, record_count: int, now_s: float) -> None:
-        self._samples["request"].record(1, now_s)
-        self._samples["records-per-request"].record(record_count, now_s)
+        record_counts = [batch.record_count for batch in batches]
+        samples["request"].record(1, now_s)
+        samples["records-per-request"].record(sum(record_counts), now_s)
+        new = [
+            (record_count, batch.size_bytes, batch.data.size_bytes, now_s - batch.opened_s)
+            for batch, record_count in zip(batches, record_counts, strict=True)
+            if batch.attempt_count == 1 and batch.data is not None
+        ]
+        if not new:
+            return
+        counts, sizes, sent_sizes, times_s = zip(*new, strict=True)
+        samples["record-send"].record_all(counts, now_s)
+        samples["byte"].record_all(sent_sizes, now_s)
+        samples["batch-size"].record_all(sent_sizes, now_s)
+        samples["record-size"].record_all(tuple(map(truediv, sizes, counts)), now_s)
+        samples["compression-rate"].record_all(tuple(map(truediv, sent_sizes, sizes)), now_s)
+        samples["record-queue-time"].record_all([each * 1000 for each in times_s], now_s)
 
     def answered(self, latency_s: float, throttle_ms: int, now_s: float) -> None:
         self._samples["response"].record(1, now_s)

@@ -197,8 +197,6 @@ class Sender:
 
     def _request(self, broker_id: int, batches: list[ProduceBatch], now_s: float) -> Ask:
         settings, manager = self._settings, self._manager
-        for batch in batches:
-            self._metrics.drained(batch, now_s)
         topics, have_ids = topic_data(batches, self._metadata)
         request = ProduceRequest(
             transactional_id=None if manager is None else manager.transactional_id,
@@ -210,7 +208,7 @@ class Sender:
         if not have_ids:
             version_max = min(version_max or VERSION_WITHOUT_IDS_MAX, VERSION_WITHOUT_IDS_MAX)
         self._in_flight[broker_id] += 1
-        self._metrics.requested(sum(batch.record_count for batch in batches), now_s)
+        self._metrics.requested(batches, now_s)
         return Ask(
             request,
             broker_id,

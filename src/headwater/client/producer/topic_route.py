@@ -21,6 +21,7 @@ class TopicRoute:
     __slots__ = (
         "_batch_size_bytes",
         "_bytes_here",
+        "_candidates",
         "_generator",
         "_is_adaptive",
         "_last_batch",
@@ -43,6 +44,7 @@ class TopicRoute:
         self.queues = queues
         with_leader = [each.partition for each in topic.partitions if each.has_leader]
         self.available = with_leader or [each.partition for each in topic.partitions]
+        self._candidates = [queues[number] for number in self.available]
         self._batch_size_bytes = batch_size_bytes
         self._is_adaptive = is_adaptive
         self._generator = generator
@@ -84,17 +86,17 @@ class TopicRoute:
         self.sticky = self._draw()
 
     def _draw(self) -> PartitionQueue:
-        candidates = self.available
+        candidates = self._candidates
         if len(candidates) == 1:
-            return self.queues[candidates[0]]
+            return candidates[0]
         if not self._is_adaptive:
-            return self.queues[self._generator.choice(candidates)]
-        lengths = [len(self.queues[number].waiting) for number in candidates]
+            return self._generator.choice(candidates)
+        lengths = [len(queue.waiting) for queue in candidates]
         # The weight of a queue is how much shorter it is than one beyond the longest.
         longest = max(lengths) + 1
         left = self._generator.random() * (longest * len(lengths) - sum(lengths))
-        for number, length in zip(candidates, lengths, strict=True):
+        for queue, length in zip(candidates, lengths, strict=True):
             left -= longest - length
             if left < 0:
-                return self.queues[number]
-        return self.queues[candidates[-1]]
+                return queue
+        return candidates[-1]
