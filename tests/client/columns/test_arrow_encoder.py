@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.reused_memory import Kept, ReusedMemory
 from headwater.client.columns.arrow_encoder import ArrowSection, encode_arrow
 from headwater.client.columns.batch_assembly import assemble_batch
 from headwater.client.partitioner import partition_for_key
@@ -15,6 +16,7 @@ from tests.support.tiers import rounds
 
 NOW_MS = 1_700_000_000_000
 KEYLESS_PARTITION = 2
+KEPT = Kept(8 << 20, 32 << 20)
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
@@ -33,6 +35,7 @@ def sections(
             choose_partition=lambda: KEYLESS_PARTITION,
             section_bytes_max=section_bytes_max,
             now_ms=NOW_MS,
+            memory=ReusedMemory(KEPT),
         )
     )
 
@@ -185,6 +188,7 @@ def test_a_wrong_schema_is_told_before_the_first_section_is_asked_for() -> None:
             choose_partition=lambda: 0,
             section_bytes_max=1000,
             now_ms=NOW_MS,
+            memory=ReusedMemory(KEPT),
         )
     with pytest.raises(TypeError, match="RecordBatch or Table"):
         sections([b"a"])
@@ -216,6 +220,7 @@ def test_every_batch_of_records_without_keys_may_go_elsewhere() -> None:
         choose_partition=iter(range(9)).__next__,
         section_bytes_max=10_500,
         now_ms=NOW_MS,
+        memory=ReusedMemory(KEPT),
     )
     assert [(number, section.record_count) for number, section in found] == [
         (0, 10),

@@ -8,6 +8,7 @@ import sys
 
 import pyarrow as pa
 
+from headwater.base.reused_memory import Kept, ReusedMemory
 from headwater.client.columns.arrow_batches import ArrowPart, columns_to_arrow
 from headwater.client.columns.arrow_encoder import encode_arrow
 from headwater.client.columns.arrow_library import binary_array, number_array
@@ -21,7 +22,13 @@ times = number_array(pa, np.array([7, 8, 9]))
 rows = pa.RecordBatch.from_arrays([values, values, times], names=["key", "value", "timestamp"])
 parts = []
 for number, section in encode_arrow(
-    rows, partition=None, partition_count=2, choose_partition=int, section_bytes_max=999, now_ms=1
+    rows,
+    partition=None,
+    partition_count=2,
+    choose_partition=int,
+    section_bytes_max=999,
+    now_ms=1,
+    memory=ReusedMemory(Kept(1 << 20, 1 << 20)),
 ):
     batch = assemble_batch(
         section.data,

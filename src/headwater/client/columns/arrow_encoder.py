@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from headwater.client.columns.arrow_library import binary_array, load_arrow, number_array
+from headwater.base.reused_memory import ReusedMemory
+from headwater.client.columns.alike_rows import AlikeRows, encode_alike
+from headwater.client.columns.arrow_library import binary_array, load_arrow
 from headwater.client.columns.arrow_rows import ArrowRows, join_rows, number_rows, read_rows
 from headwater.client.columns.key_hashes import murmur2_of_fields, partitions_of
 from headwater.client.columns.varint_arrays import Longs
@@ -61,14 +63,17 @@ def encode_arrow(
     choose_partition: Callable[[], int],
     section_bytes_max: int,
     now_ms: int,
+    memory: ReusedMemory,
 ) -> Iterator[ArrowSection]:
     """The records in sections of at most so many bytes, or one record, encoded while asked for.
 
     A wrong schema is told at once. With a partition, all records go there; without one,
-    `choose_partition` says where records without a key go.
+    `choose_partition` says where records without a key go. Sections may be in `memory`.
     """
     pieces = read_rows(batch, piece_bytes_max=max(_PIECE_BYTES, section_bytes_max), now_ms=now_ms)
-    return _encoded(pieces, partition, partition_count, choose_partition, section_bytes_max, now_ms)
+    return _encoded(
+        pieces, partition, partition_count, choose_partition, section_bytes_max, now_ms, memory
+    )
 
 
 def _encoded(
@@ -78,6 +83,7 @@ def _encoded(
     choose_partition: Callable[[], int],
     section_bytes_max: int,
     now_ms: int,
+    memory: ReusedMemory,
 ) -> Iterator[ArrowSection]:
     for piece in pieces:
         rows = piece
@@ -85,14 +91,29 @@ def _encoded(
         if partition is None and rows.keys is not None and rows.key_sizes is not None:
             partitions = _partitions(rows.keys, rows.key_sizes, partition_count, choose_partition)
             rows, groups = _by_partition(rows, partitions)
-        cuts = [cut for group in groups for cut in _cuts(rows, group, section_bytes_max)]
-        for number, section in _sections(rows, cuts, now_ms):
+        alike = None
+        if rows.timestamps is None and rows.tails is None:
+            alike = AlikeRows.of(rows.keys, rows.values)
+        if alike is not None:
+            sections = _alike_sections(alike, groups, section_bytes_max, now_ms, memory)
+        else:
+            cuts = [cut for group in groups for cut in _cuts(rows, group, section_bytes_max)]
+            sections = _sections(rows, cuts, now_ms)
+        for number, section in sections:
             yield ArrowSection(choose_partition() if number is None else number, section)
+
+
+def _alike_sections(
+    rows: AlikeRows, groups: list[_Cut], section_bytes_max: int, now_ms: int, memory: ReusedMemory
+) -> Iterator[tuple[int | None, RecordSection]]:
+    batch_rows = max(1, section_bytes_max // (rows.row_bytes + _RECORD_OVERHEAD_BYTES))
+    for partition, first, last in groups:
+        for data, record_count in encode_alike(rows.part(first, last), batch_rows, memory):
+            yield partition, RecordSection(data, record_count, now_ms, now_ms)
 
 
 def _by_partition(rows: ArrowRows, partitions: Longs) -> tuple[ArrowRows, list[_Cut]]:
     """The rows sorted by partition, and where each partition's rows are."""
-    arrow = load_arrow()
     # Few bits make numpy sort in linear time.
     is_small = partitions.max() < 1 << 15
     order = np.argsort(partitions.astype(np.int16 if is_small else np.int64), kind="stable")
@@ -103,19 +124,7 @@ def _by_partition(rows: ArrowRows, partitions: Longs) -> tuple[ArrowRows, list[_
         for number, last in enumerate(lasts.tolist())
         if counts[number]
     ]
-    indexes = number_array(arrow, order)
-    return (
-        ArrowRows(
-            None if rows.keys is None else rows.keys.take(indexes),
-            rows.values.take(indexes),
-            None if rows.key_sizes is None else rows.key_sizes[order],
-            rows.value_sizes[order],
-            None if rows.timestamps is None else rows.timestamps[order],
-            None if rows.tails is None else rows.tails.take(indexes),
-            None if rows.tail_sizes is None else rows.tail_sizes[order],
-        ),
-        groups,
-    )
+    return rows.take(order), groups
 
 
 def _partitions(

@@ -11,13 +11,20 @@ Other columns are refused, because whoever gave them would miss them in the topi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from types import ModuleType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from headwater.client.columns.arrow_library import binary_array, load_arrow, nulls_of, numbers_of
+from headwater.client.columns.arrow_library import (
+    binary_array,
+    load_arrow,
+    nulls_of,
+    number_array,
+    numbers_of,
+)
 from headwater.client.columns.varint_arrays import Longs
 from headwater.client.columns.varint_rows import Varints, write_rows
 from headwater.client.kafka_errors import InvalidRecordError
@@ -29,22 +36,43 @@ COLUMNS: Final = ("key", "value", "timestamp", "headers")
 _NULL_SIZE: Final = -1
 
 
-class ArrowRows(NamedTuple):
+@dataclass(frozen=True)
+class ArrowRows:
     """Row i of every column is record i; keys, values and tails are `binary` arrays."""
 
     keys: pyarrow.Array | None
     values: pyarrow.Array
-    #: -1 for null.
-    key_sizes: Longs | None
-    value_sizes: Longs
     #: None if all records have the time of sending.
     timestamps: Longs | None
     #: What stands after each value, the count of headers and the headers; None if nobody has any.
     tails: pyarrow.Array | None
-    tail_sizes: Longs | None
 
     def __len__(self) -> int:
         return len(self.values)
+
+    # Sizes, -1 for null.
+
+    @cached_property
+    def key_sizes(self) -> Longs | None:
+        return None if self.keys is None else _sizes(load_arrow(), self.keys)
+
+    @cached_property
+    def value_sizes(self) -> Longs:
+        return _sizes(load_arrow(), self.values)
+
+    @cached_property
+    def tail_sizes(self) -> Longs | None:
+        return None if self.tails is None else _sizes(load_arrow(), self.tails)
+
+    def take(self, order: Longs) -> ArrowRows:
+        """The rows of these numbers, in their order."""
+        indexes = number_array(load_arrow(), order)
+        return ArrowRows(
+            None if self.keys is None else self.keys.take(indexes),
+            self.values.take(indexes),
+            None if self.timestamps is None else self.timestamps[order],
+            None if self.tails is None else self.tails.take(indexes),
+        )
 
 
 def read_rows(
@@ -74,11 +102,13 @@ def read_rows(
 def _pieces(
     arrow: ModuleType, table: pyarrow.Table, bytes_max: int, now_ms: int
 ) -> Iterator[ArrowRows]:
-    if len(table) > 1 and table.nbytes > bytes_max:
-        middle = len(table) // 2
-        yield from _pieces(arrow, table.slice(0, middle), bytes_max, now_ms)
-        yield from _pieces(arrow, table.slice(middle), bytes_max, now_ms)
-    elif len(table):
+    row_count = len(table)
+    if row_count > 1 and (piece_count := -(-table.nbytes // bytes_max)) > 1:
+        rows_each = -(-row_count // min(piece_count, row_count))
+        for first in range(0, row_count, rows_each):
+            # One with large rows may still be too large.
+            yield from _pieces(arrow, table.slice(first, rows_each), bytes_max, now_ms)
+    elif row_count:
         yield _rows_of(arrow, table, now_ms)
 
 
@@ -97,13 +127,7 @@ def _rows_of(arrow: ModuleType, table: pyarrow.Table, now_ms: int) -> ArrowRows:
     tails = _tails(arrow, columns["headers"]) if "headers" in columns else None
     times = columns.get("timestamp")
     return ArrowRows(
-        keys,
-        values,
-        None if keys is None else _sizes(arrow, keys),
-        _sizes(arrow, values),
-        None if times is None else _timestamps(arrow, times, now_ms),
-        tails,
-        None if tails is None else _sizes(arrow, tails),
+        keys, values, None if times is None else _timestamps(arrow, times, now_ms), tails
     )
 
 

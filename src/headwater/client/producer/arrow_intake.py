@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from headwater.base.ids import validate_topic_name
+from headwater.base.reused_memory import Kept, ReusedMemory
 from headwater.base.settings import SettingValues
 from headwater.client.errors import UnknownTopicError
 from headwater.client.kafka_errors.record_errors import MessageTooLargeError
@@ -29,8 +30,10 @@ from headwater.client.producer.topic_route import TopicRoute
 if TYPE_CHECKING:
     import pyarrow
 
-#: A fourth of what topics allow in a batch by default.
-SECTION_BYTES: Final = 256 << 10
+#: Nearly what topics allow in a batch by default: a batch costs as much whatever its size.
+SECTION_BYTES: Final = 1_000_000
+#: How large a buffer for encoded batches may be to be used again.
+_KEPT_SIZE_MAX: Final = 8 << 20
 #: What is taken before the sender has its turn: about as much as it has under way.
 TURN_BYTES: Final = 1 << 20
 
@@ -62,6 +65,10 @@ class ArrowIntake:
         self._wall_ms = wall_ms
         self._now_s = now_s
         self._wake = wake
+        # Those that wait to be written, and those that are being encoded.
+        self._memory = ReusedMemory(
+            Kept(_KEPT_SIZE_MAX, accumulator.buffer_bytes + 2 * _KEPT_SIZE_MAX)
+        )
 
     def steps(
         self, topic: str, rows: pyarrow.RecordBatch | pyarrow.Table, partition: int | None
@@ -84,6 +91,7 @@ class ArrowIntake:
             choose_partition=lambda: route.next_sticky().topic_partition.partition,
             section_bytes_max=self._section_bytes_max,
             now_ms=self._wall_ms(),
+            memory=self._memory,
         )
         taken_bytes = 0
         for number, section in sections:
