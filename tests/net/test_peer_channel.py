@@ -44,7 +44,6 @@ from tests.support.transports import RUNNERS
 _IN_THREAD = " and a thread"
 _receives_in_thread = ContextVar("receives in thread", default=False)
 
-without_threads = pytest.mark.parametrize("loop", RUNNERS)
 #: Also with channels whose answers a thread receives, which nobody should notice.
 on_both_loops = pytest.mark.parametrize(
     "loop", [*RUNNERS, *(name + _IN_THREAD for name in RUNNERS)]
@@ -183,7 +182,7 @@ def test_a_peer_that_sends_garbage_is_given_up(
     _run(loop, test)
 
 
-@without_threads
+@on_both_loops
 def test_requests_without_an_answer_are_sent_and_waited_for_by_drain(loop: str) -> None:
     async def test() -> None:
         broker = SmallBroker()

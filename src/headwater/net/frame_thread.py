@@ -7,8 +7,8 @@ their time on taking turns. The thread here waits in the kernel for all of a fra
 lock, which it then needs once.
 
 For connections on which every frame answers a request, so that no more comes than was asked for:
-what has come waits for the loop without a limit. The socket blocks from now on, also for those who
-write to it: they must have little to write.
+what has come waits for the loop without a limit. The socket blocks from now on, but for those who
+write to it hardly longer than before: see `_WRITE_TIME`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import struct
 import threading
 from collections.abc import Callable
 from typing import Final
@@ -24,6 +25,9 @@ from headwater.base.reused_memory import Kept, ReusedMemory
 from headwater.net.frame_protocol import LENGTH, LENGTH_SIZE, STAGE_SIZE
 
 _WHOLE: Final = socket.MSG_WAITALL
+#: A millisecond, as the kernel has it. After that a full socket is told as it is without blocking,
+#: and the loop waits until there is room.
+_WRITE_TIME: Final = struct.pack("ll", 0, 1_000)
 
 
 class FrameThread:
@@ -52,6 +56,7 @@ class FrameThread:
         self._receive = receive
         self._refuse = refuse
         self._lose = lose
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _WRITE_TIME)
         connected.setblocking(True)
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
