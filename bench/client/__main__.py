@@ -50,7 +50,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="bench-client", description="Measure our client beside the other Python clients."
     )
     parser.add_sizes(
-        FULL, QUICK, TINY, times=("a quarter of an hour instead of a whole one", "seconds")
+        FULL, QUICK, TINY, times=("a quarter of an hour instead of 35 minutes", "seconds")
     )
     parser.add_argument(
         "--only", action="append", choices=(PRODUCE, CONSUME), help="only this direction"
