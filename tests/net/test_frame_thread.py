@@ -33,11 +33,8 @@ class Heard:
         self.ended.set()
 
 
-@contextmanager
-def receiving(heard: Heard) -> Iterator[tuple[socket.socket, FrameThread]]:
-    """The peer's end, and the thread at ours."""
-    peer, ours = socket.socketpair()
-    thread = FrameThread(
+def started(ours: socket.socket, heard: Heard) -> FrameThread:
+    return FrameThread(
         asyncio.get_running_loop(),
         ours,
         name="test",
@@ -47,6 +44,13 @@ def receiving(heard: Heard) -> Iterator[tuple[socket.socket, FrameThread]]:
         refuse=heard.refused.append,
         lose=heard.lose,
     )
+
+
+@contextmanager
+def receiving(heard: Heard) -> Iterator[tuple[socket.socket, FrameThread]]:
+    """The peer's end, and the thread at ours."""
+    peer, ours = socket.socketpair()
+    thread = started(ours, heard)
     with peer:
         yield peer, thread
         thread.close()
@@ -126,16 +130,7 @@ async def test_a_broken_connection_is_told_with_its_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         ours = socket.create_connection(server.getsockname())
         peer, _ = server.accept()
-    FrameThread(
-        asyncio.get_running_loop(),
-        ours,
-        name="test",
-        frame_size_max=FRAME_SIZE_MAX,
-        limits=Kept(1 << 20, 4 << 20),
-        receive=heard.frames.append,
-        refuse=heard.refused.append,
-        lose=heard.lose,
-    )
+    started(ours, heard)
     # With no time to linger the connection is reset.
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     peer.close()
