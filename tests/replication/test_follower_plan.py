@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import uuid
 from typing import cast
 
@@ -12,6 +13,7 @@ from headwater.base.ids import TopicPartition
 from headwater.replication.follower_partition import Condition, FollowedPartition
 from headwater.replication.follower_plan import FetchPlan
 from headwater.replication.partition import Partition
+from headwater.storage.errors import LogStorageError
 from headwater.storage.partition_log import PartitionLog
 from headwater.wire.messages.fetch import FetchRequest, FetchResponse
 from tests.support.logs import DIRECTORY, NOW_MS, leader_batch, new_disk, open_log
@@ -28,6 +30,10 @@ class FakePartition:
         self.topic_id = uuid.UUID(int=topic_id)
         self.leader_epoch = 0
         self.log: PartitionLog = open_log(new_disk(number), DIRECTORY)
+        self.storage_errors: list[LogStorageError] = []
+
+    def storage_failed(self, error: LogStorageError) -> None:
+        self.storage_errors.append(error)
 
 
 def new_plan(*numbers: int) -> tuple[FetchPlan, list[Partition]]:
@@ -106,6 +112,16 @@ def test_a_partition_that_pauses_is_out_of_the_session_for_so_long() -> None:
     plan.answered(FetchResponse(session_id=9))
     request = plan.request(200, OPTIONS)
     assert (named(request), forgotten(request)) == ([0], [])
+
+
+def test_a_log_that_has_failed_is_not_fetched_for() -> None:
+    plan, [partition] = new_plan(0)
+    failure = partition.log.fail(OSError(errno.EIO, "the disk is gone"))
+    plan.follow(partition, NOW_MS)
+    # Its position is that of a replica that keeps up: a leader that heard of it would believe so.
+    assert plan.request(0, OPTIONS) is None
+    assert plan.failed_count == 1
+    assert cast(FakePartition, partition).storage_errors == [failure]
 
 
 def test_a_plan_with_nothing_to_fetch_says_when_there_will_be() -> None:

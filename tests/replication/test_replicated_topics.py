@@ -176,7 +176,11 @@ def test_a_leader_whose_disk_fails_hands_over(tmp_path: Path) -> None:
         assert await _produce(cluster, b"lost", at=1) is ErrorCode.KAFKA_STORAGE_ERROR
         await cluster.until(lambda: cluster.leader_of(TOPIC) in (2, 3))
         assert sorted(cluster.partition(TOPIC).isr) == [2, 3]
+        # It follows the others from now on, and does not ask for what it cannot write.
+        follower = cluster.context(1).replication.fetchers
+        await cluster.until(lambda: follower.failed_partitions == 1)
         assert await _produce(cluster, b"second") is ErrorCode.NONE
+        assert sorted(cluster.partition(TOPIC).isr) == [2, 3]
 
     run_cluster_scenario(tmp_path, scenario, SETTINGS)
 

@@ -23,7 +23,11 @@ from headwater.wire.records import HEADER_SIZE, Buffer, read_batch_header
 
 
 def begin_following(log: PartitionLog, now_ms: int) -> None:
-    """The log becomes a follower's, perhaps after it was a leader's."""
+    """The log becomes a follower's, perhaps after it was a leader's; raises if it has failed."""
+    if log.failure is not None:
+        # One that only fetches looks caught up until there is something to write: it would be
+        # taken back into the ISR that it has just left, and could be elected.
+        raise log.failure
     # An epoch in which this broker led and wrote nothing is no part of the log's history.
     log.leader_epochs.truncate_from_end(log.log_end_offset, flush=False)
     if log.leader_epochs.latest_epoch is None and log.log_end_offset > log.high_watermark:
