@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from headwater.base.checks import InvariantViolation
 from headwater.sim.faulty_disk import FaultyDisk
 from headwater.storage.errors import CorruptIndexError
 from headwater.storage.files import DiskFiles
-from headwater.storage.handles import HandleCache
+from headwater.storage.handles import CachedFile, HandleCache
 from headwater.storage.log_config import LogConfig
 from headwater.storage.open_transactions import CompletedTransaction
 from headwater.storage.segment import BatchPosition, LogSegment
@@ -330,19 +331,29 @@ def test_an_index_that_is_missing_is_recognised(suffix: str) -> None:
         new_segment(disk=disk).sanity_check()
 
 
-def test_room_that_was_reserved_for_large_appends_is_given_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("batch_bytes", [16_300, 300_000])
+def test_room_that_was_reserved_for_large_appends_is_given_back(
+    tmp_path: Path, batch_bytes: int
+) -> None:
     files = DiskFiles()
     segment = LogSegment(
         files, HandleCache(files, 8), str(tmp_path), 0, LogConfig(), created_ms=NOW_MS
     )
-    for offset in range(3):
-        write(segment, sized_batch(offset, 300_000))
-    assert segment.log.size() == 900_000  # Whatever the disk has set aside.
+    reserve = segment.log.reserve
+    with patch.object(CachedFile, "reserve", side_effect=reserve) as reserved:
+        for offset in range(3):
+            write(segment, sized_batch(offset, batch_bytes))
+    # Ahead for the second, and as much again when it was used up.
+    assert [each.args for each in reserved.call_args_list] == [
+        (2 * batch_bytes,),
+        (6 * batch_bytes,),
+    ]
+    assert segment.log.size() == 3 * batch_bytes  # Whatever the disk has set aside.
     segment.seal()
     segment.sync()
     taken_bytes = os.stat(segment.log.path).st_blocks * 512
     segment.close()
-    assert taken_bytes < 900_000 + (64 << 10)
+    assert taken_bytes < 3 * batch_bytes + (64 << 10)
 
 
 def test_all_files_move_together_and_stay_readable() -> None:
