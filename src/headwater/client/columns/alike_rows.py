@@ -18,15 +18,18 @@ import numpy as np
 
 from headwater.base.reused_memory import ReusedMemory
 from headwater.client.columns.varint_arrays import Bytes, Longs
-from headwater.client.columns.varint_rows import Varints, write_rows
+from headwater.client.columns.varint_rows import (
+    ATTRIBUTES,
+    NO_DELTA,
+    NO_HEADERS,
+    NULL,
+    Varints,
+    write_rows,
+)
 
 if TYPE_CHECKING:
     import pyarrow
 
-_ATTRIBUTES: Final = 0
-_NULL: Final = 1
-_NO_DELTA: Final = 0
-_NO_HEADERS: Final = 0
 #: The places in a batch from which on their number takes one byte more.
 _LONGER_FROM: Final = (64, 8_192, 1_048_576)
 #: Attributes, no time delta, and that there are no headers: a byte each.
@@ -112,7 +115,7 @@ def _batches(
             start, end = end, end + len(stretch.value_length)
             records[:, :, start:end] = stretch.value_length
         records[:, :, end:-1] = values[taken].reshape(shape)[:, places]
-        records[:, :, -1] = _NO_HEADERS
+        records[:, :, -1] = NO_HEADERS
     for batch in table:
         yield batch.data, batch_rows
 
@@ -146,13 +149,13 @@ def _stretch(first: int, last: int, key_bytes: int | None, value_bytes: int) -> 
     before_value: list[Varints | int]
     if key_bytes is None:
         size_bytes += 1
-        before_value = [_NULL, value_length]
+        before_value = [NULL, value_length]
     else:
         key_length = Varints.of(_number(key_bytes))
         size_bytes += int(key_length.widths[0]) + key_bytes
         before_value = [key_length]
     length = Varints.of(_number(size_bytes))
-    columns = [length, _ATTRIBUTES, _NO_DELTA, offsets, *before_value]
+    columns = [length, ATTRIBUTES, NO_DELTA, offsets, *before_value]
     count = last - first
     head, _ = write_rows([_repeated(column, count) for column in columns], count)
     return _Stretch(

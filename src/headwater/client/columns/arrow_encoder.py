@@ -23,7 +23,14 @@ from headwater.client.columns.arrow_library import binary_array, load_arrow
 from headwater.client.columns.arrow_rows import ArrowRows, join_rows, number_rows, read_rows
 from headwater.client.columns.key_hashes import murmur2_of_fields, partitions_of
 from headwater.client.columns.varint_arrays import Longs
-from headwater.client.columns.varint_rows import Varints, write_rows
+from headwater.client.columns.varint_rows import (
+    ATTRIBUTES,
+    NO_DELTA,
+    NO_HEADERS,
+    NULL,
+    Varints,
+    write_rows,
+)
 from headwater.client.producer.record_section import RecordSection
 from headwater.wire.records import Buffer
 
@@ -34,11 +41,6 @@ if TYPE_CHECKING:
 _PIECE_BYTES: Final = 4 << 20
 #: What a record takes beyond key, value and headers: at most so much.
 _RECORD_OVERHEAD_BYTES: Final = 27
-
-_ATTRIBUTES: Final = 0
-_NULL: Final = 1
-_NO_DELTA: Final = 0
-_NO_HEADERS: Final = 0
 
 
 class ArrowSection(NamedTuple):
@@ -199,21 +201,21 @@ def _joined_rows(rows: ArrowRows, time_deltas: Longs | None, offset_deltas: Long
     arrow = load_arrow()
     count = len(rows)
     offsets, value_lengths = Varints.of(offset_deltas), Varints.of(rows.value_sizes)
-    times: Varints | int = _NO_DELTA if time_deltas is None else Varints.of(time_deltas)
+    times: Varints | int = NO_DELTA if time_deltas is None else Varints.of(time_deltas)
     sizes = offsets.widths + value_lengths.widths + np.maximum(rows.value_sizes, 0)
     sizes += 1 + (1 if isinstance(times, int) else times.widths)
     sizes += 1 if rows.tail_sizes is None else rows.tail_sizes
     after_offsets: list[Varints | int]
     if rows.key_sizes is None:
         sizes += 1
-        after_offsets = [_NULL, value_lengths]
+        after_offsets = [NULL, value_lengths]
     else:
         key_lengths = Varints.of(rows.key_sizes)
         sizes += key_lengths.widths + np.maximum(rows.key_sizes, 0)
         after_offsets = [key_lengths]
-    head = [Varints.of(sizes), _ATTRIBUTES, times, offsets, *after_offsets]
+    head = [Varints.of(sizes), ATTRIBUTES, times, offsets, *after_offsets]
     if rows.tails is None:
-        head.insert(0, _NO_HEADERS)
+        head.insert(0, NO_HEADERS)
     data, bounds = write_rows(head, count)
     columns = [binary_array(arrow, data, bounds.astype(np.int32), count)]
     if rows.keys is not None:

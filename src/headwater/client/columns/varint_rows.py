@@ -7,7 +7,7 @@ rows are equally long, the table is the result; where not, the cells that are no
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,12 @@ import numpy.typing as npt
 from headwater.client.columns.varint_arrays import Bytes, Longs
 
 Raws: TypeAlias = npt.NDArray[np.uint64]
+
+#: What is the same in all plain records, as the byte that is written.
+ATTRIBUTES: Final = 0
+NULL: Final = 1
+NO_DELTA: Final = 0
+NO_HEADERS: Final = 0
 
 _CONTINUED = 0x80
 
