@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 
 import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.ids import TopicPartition
 from headwater.base.loop_timer import LoopTimer
 from headwater.replication.delayed_produce import AwaitedAppend, DelayedProduce
 from headwater.replication.parked_requests import ParkedRequests
+from headwater.replication.partition import Partition
 from headwater.replication.partition_events import PartitionEventHub
 from headwater.replication.partition_rules import ACKS_ALL, AcksAllFlush, PartitionRules
 from headwater.storage.log_config import LogConfig
@@ -42,6 +45,19 @@ class _Producer:
     def error(self) -> ErrorCode | None:
         assert self.is_answered
         return None if self._append.error is None else self._append.error.code
+
+
+class _AskedPartition:
+    """As much of a partition as a produce request waits for; it counts how often it is asked."""
+
+    def __init__(self, number: int) -> None:
+        self.topic_partition = TopicPartition("orders", number)
+        self.is_safe = False
+        self.asked_count = 0
+
+    def is_acknowledged(self, end_offset: int, *, durably: bool, replicated: bool) -> bool:
+        self.asked_count += 1
+        return self.is_safe
 
 
 def _parked() -> ParkedRequests:
@@ -167,6 +183,45 @@ async def test_too_few_in_sync_replicas_after_an_append_are_told_at_once() -> No
     assert not producer.is_answered
     world.apply(isr=(0,))
     assert producer.error is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+
+@run_async
+async def test_a_request_for_many_partitions_asks_only_those_that_something_happened_to() -> None:
+    partitions = [_AskedPartition(number) for number in range(5)]
+    answers: list[str] = []
+    appends = [AwaitedAppend(cast(Partition, each), 1, durably=False) for each in partitions]
+    produce = _parked().produce
+    keys = [each.topic_partition for each in partitions]
+    operation = DelayedProduce(appends, lambda: answers.append("answered"))
+    assert not produce.try_complete_else_park(operation, 10_000, keys)
+    assert [each.asked_count for each in partitions] == [1, 1, 1, 1, 1]
+    produce.check(keys[3])
+    partitions[0].is_safe = partitions[1].is_safe = partitions[2].is_safe = True
+    for key in (keys[0], keys[1], keys[2], keys[0]):
+        produce.check(key)
+    # Of one that is safe it is known for good.
+    assert [each.asked_count for each in partitions] == [2, 2, 2, 2, 1]
+    partitions[3].is_safe = partitions[4].is_safe = True
+    produce.check(keys[3])
+    assert answers == []
+    produce.check(keys[4])
+    assert answers == ["answered"]
+    assert [each.asked_count for each in partitions] == [2, 2, 2, 3, 2]
+
+
+@run_async
+async def test_what_is_not_safe_in_time_is_told_partition_by_partition() -> None:
+    partitions = [_AskedPartition(number) for number in range(3)]
+    appends = [AwaitedAppend(cast(Partition, each), 1, durably=False) for each in partitions]
+    produce = _parked().produce
+    keys = [each.topic_partition for each in partitions]
+    produce.try_complete_else_park(DelayedProduce(appends, lambda: None), 10_000, keys)
+    partitions[0].is_safe = partitions[2].is_safe = True
+    # What has happened to one of them meanwhile counts, though nobody was told of it.
+    produce.check(keys[0])
+    produce.complete_all()
+    codes = [None if each.error is None else each.error.code for each in appends]
+    assert codes == [None, ErrorCode.REQUEST_TIMED_OUT, None]
 
 
 @run_async

@@ -46,26 +46,43 @@ class AwaitedAppend:
 
 
 class DelayedProduce(DelayedOperation[TopicPartition]):
-    __slots__ = ("_appends", "_respond")
+    """Asks a partition only when something has happened to it: a request may have many of them."""
+
+    __slots__ = ("_open", "_respond")
 
     def __init__(self, appends: Sequence[AwaitedAppend], respond: Callable[[], None]) -> None:
         super().__init__()
-        self._appends = appends
+        #: Those of which it is not known how they end.
+        self._open: dict[TopicPartition, list[AwaitedAppend]] = {}
+        for append in appends:
+            self._open.setdefault(append.partition.topic_partition, []).append(append)
         self._respond = respond
 
     def try_complete(self, key: TopicPartition | None) -> bool:
-        done = True
-        for append in self._appends:
-            done &= append.settle()
-        return done
+        if key is not None:
+            self._settle(key)
+        else:
+            for each in tuple(self._open):
+                self._settle(each)
+        return not self._open
+
+    def _settle(self, key: TopicPartition) -> None:
+        appends = self._open.get(key)
+        if appends is not None:
+            for append in appends:
+                if not append.settle():
+                    return
+            del self._open[key]
 
     def on_expiration(self) -> None:
-        for append in self._appends:
-            if not append.settle():
-                append.error = KafkaError(
-                    ErrorCode.REQUEST_TIMED_OUT,
-                    f"{append.partition.topic_partition} was written but not replicated in time.",
-                )
+        for appends in self._open.values():
+            for append in appends:
+                if not append.settle():
+                    append.error = KafkaError(
+                        ErrorCode.REQUEST_TIMED_OUT,
+                        f"{append.partition.topic_partition} was written but not replicated "
+                        "in time.",
+                    )
 
     def on_complete(self) -> None:
         self._respond()
