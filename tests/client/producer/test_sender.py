@@ -1,4 +1,4 @@
-from headwater.base.errors import ErrorCode
+from headwater.base.errors import ErrorCode, KafkaError
 from headwater.client.producer.delivery_future import DeliveryFuture
 from headwater.client.producer.producer_errors import BatchExpiredError
 from headwater.client.producer.serializers import SerializationError
@@ -201,7 +201,12 @@ def test_what_cannot_be_delivered_in_time_fails() -> None:
     cluster.advance(9.9)
     assert not waiting.done()
     cluster.advance(0.2)
-    assert isinstance(waiting.exception(), BatchExpiredError)
+    error = waiting.exception()
+    assert isinstance(error, BatchExpiredError)
+    # It tells why the record was not taken for so long.
+    assert isinstance(error.__cause__, KafkaError)
+    assert error.__cause__.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert str(error).endswith(f"What stood in the way: {error.__cause__}")
     assert cluster.metrics.figures(cluster.now_s)["record-error-total"] == 1
 
 
@@ -210,7 +215,9 @@ def test_an_answer_that_comes_after_the_time_is_over_changes_nothing() -> None:
     cluster.step()
     future = send(cluster, b"value")
     cluster.advance(11)
-    assert isinstance(future.exception(), BatchExpiredError)
+    error = future.exception()
+    assert isinstance(error, BatchExpiredError)
+    assert error.__cause__ is None
     cluster.answer(0)
     assert isinstance(future.exception(), BatchExpiredError)
     assert cluster.sender.in_flight_count == 0

@@ -93,6 +93,7 @@ class BatchSettlement:
         self.notice_fatal()
         match verdict:
             case Verdict.RETRY | Verdict.RETRY_WITH_NEW_SEQUENCE:
+                batch.last_failure = error
                 pause_s = self._policy.pause_s(batch.attempt_count, self._generator)
                 batch.not_before_s = now_s + pause_s
                 self._accumulator.put_back([batch])
@@ -130,11 +131,18 @@ class BatchSettlement:
         if expiry_s is None or expiry_s > now_s:
             return
         for batch in self._accumulator.take_expired(now_s):
-            error = BatchExpiredError(
-                f"{batch.record_count} records for {batch.topic_partition} were not written "
-                f"within delivery.timeout.ms, which is {self._delivery_timeout_s * 1000:g}."
-            )
-            self._give_up(batch, error, now_s)
+            self._give_up(batch, self._expired(batch), now_s)
+
+    def _expired(self, batch: ProduceBatch) -> BatchExpiredError:
+        text = (
+            f"{batch.record_count} records for {batch.topic_partition} were not written "
+            f"within delivery.timeout.ms, which is {self._delivery_timeout_s * 1000:g}."
+        )
+        if batch.last_failure is not None:
+            text += f" What stood in the way: {batch.last_failure}"
+        error = BatchExpiredError(text)
+        error.__cause__ = batch.last_failure
+        return error
 
     def _give_up(self, batch: ProduceBatch, error: KafkaError, now_s: float) -> None:
         """It fails, though it may have been written."""

@@ -57,6 +57,7 @@ class ProduceBatch:
         "identity",
         "is_done",
         "keys",
+        "last_failure",
         "log_append_time_ms",
         "may_be_written",
         "not_before_s",
@@ -91,6 +92,8 @@ class ProduceBatch:
         #: Its place among the batches of its partition, from the first drain on; parts extend it.
         self.order: tuple[int, ...] = ()
         self.attempt_count = 0
+        #: Why it was to be tried again.
+        self.last_failure: KafkaError | None = None
         self.not_before_s = 0.0
         #: Whether an attempt ended without a word on whether it was written.
         self.may_be_written = False
