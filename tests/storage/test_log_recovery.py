@@ -66,9 +66,9 @@ def test_the_indexes_of_a_segment_that_ends_at_the_recovery_point_are_not_truste
     log = log_of_batches(disk, 5)
     log.flush()
     recovery_point = log.recovery_point
-    filled_bytes = disk.contents()[path_of(0, ".index")]
     log.append_as_follower(sized_batch(5, 100), now_ms=NOW_MS)
     assert [segment.base_offset for segment in log.segments] == [0, 5]
+    filled_bytes = disk.contents()[path_of(0, ".index")]
     disk.open(path_of(0, ".index")).write_at(0, b"\xff" * 8)
     log = open_log(disk, DIRECTORY, SMALL_SEGMENTS, recovery_point=recovery_point)
     assert disk.contents()[path_of(0, ".index")] == filled_bytes

@@ -79,19 +79,30 @@ def test_entries_are_relative_offset_and_position_in_four_bytes_each() -> None:
     index = OffsetIndex(HandleCache(disk, 4), PATH, BASE, 10 << 20)
     index.append(BASE + 7, 4711)
     index.append(BASE + 2**31 - 1, 2**31 - 1)
+    index.write_out()
     assert disk.contents()[PATH] == struct.pack(">iiii", 7, 4711, 2**31 - 1, 2**31 - 1)
 
 
-#: How many entries may lie behind the mapping; a real index has more than a test wants to make.
+#: How many entries a search looks at together, and how many wait to be written; a real index has
+#: more than a test wants to make.
 block_sizes = st.sampled_from((1, 3, 512))
+waiting_counts = st.sampled_from((1, 2, 7, 64))
 
 
-@given(entry_lists, st.lists(st.integers(BASE - 5, BASE + 1100), max_size=20), block_sizes)
+@given(
+    entry_lists,
+    st.lists(st.integers(BASE - 5, BASE + 1100), max_size=20),
+    block_sizes,
+    waiting_counts,
+)
 def test_lookup_equals_a_search_through_a_list_also_while_the_index_grows(
-    entries: list[OffsetPosition], targets: list[int], block_entries: int
+    entries: list[OffsetPosition], targets: list[int], block_entries: int, waiting_max: int
 ) -> None:
-    index = new_index()
-    with patch.object(index_file, "BLOCK_ENTRIES", block_entries):
+    with (
+        patch.object(index_file, "BLOCK_ENTRIES", block_entries),
+        patch.object(index_file, "WAITING_ENTRIES_MAX", waiting_max),
+    ):
+        index = new_index()
         for number, entry in enumerate(entries):
             index.append(*entry)
             for target in targets[::3]:
@@ -101,11 +112,14 @@ def test_lookup_equals_a_search_through_a_list_also_while_the_index_grows(
             assert index.lookup(target) == floor(entries, target)
 
 
-@given(entry_lists, st.integers(0, 200_000), block_sizes)
+@given(entry_lists, st.integers(0, 200_000), block_sizes, waiting_counts)
 def test_truncation_keeps_what_stands_in_front_of_the_position(
-    entries: list[OffsetPosition], position: int, block_entries: int
+    entries: list[OffsetPosition], position: int, block_entries: int, waiting_max: int
 ) -> None:
-    with patch.object(index_file, "BLOCK_ENTRIES", block_entries):
+    with (
+        patch.object(index_file, "BLOCK_ENTRIES", block_entries),
+        patch.object(index_file, "WAITING_ENTRIES_MAX", waiting_max),
+    ):
         index = new_index(entries)
         index.lookup(BASE)
         index.truncate_to_position(position)
@@ -143,6 +157,42 @@ def test_what_was_preallocated_is_trimmed() -> None:
     index.trim()
     assert disk.size(PATH) == 9 * 8
     assert index.lookup(BASE + 55) == (BASE + 50, 500)
+
+
+@given(entry_lists, waiting_counts, st.integers(0, 200_000))
+def test_what_waits_is_in_the_file_when_it_is_written_out(
+    entries: list[OffsetPosition], waiting_max: int, position: int
+) -> None:
+    disk = FaultyDisk(directories=["/data"])
+    with patch.object(index_file, "WAITING_ENTRIES_MAX", waiting_max):
+        index = OffsetIndex(HandleCache(disk, 4), PATH, BASE, 10 << 20)
+        for entry in entries:
+            index.append(*entry)
+            # All but the newest are in the file already.
+            assert index.entry_count * 8 - disk.size(PATH) <= waiting_max * 8
+        index.truncate_to_position(position)
+        index.write_out()
+        kept = [entry for entry in entries if entry.position < position]
+        assert OffsetIndex(HandleCache(disk, 4), PATH, BASE, 10 << 20).entries() == kept
+
+
+def test_entries_that_cannot_be_written_out_are_not_lost() -> None:
+    disk = FaultyDisk(directories=["/data"])
+    with patch.object(index_file, "WAITING_ENTRIES_MAX", 2):
+        index = OffsetIndex(HandleCache(disk, 4), PATH, BASE, 10 << 20)
+    entries = [OffsetPosition(BASE + number, number * 10) for number in range(1, 6)]
+    for entry in entries[:2]:
+        index.append(*entry)
+    disk.capacity_bytes = disk.used_bytes
+    with pytest.raises(OSError, match="No space left"):
+        index.append(*entries[2])
+    assert index.entries() == entries[:2]
+    assert index.lookup(BASE + 2) == entries[1]
+    disk.capacity_bytes = None
+    for entry in entries[2:]:
+        index.append(*entry)
+    index.write_out()
+    assert OffsetIndex(HandleCache(disk, 4), PATH, BASE, 10 << 20).entries() == entries
 
 
 def test_a_long_index_is_searched_through_a_mapping() -> None:

@@ -2,12 +2,14 @@
 
 import errno
 import random
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.sim.faulty_disk import Fault, FaultyDisk
+from headwater.storage import index_file
 from headwater.storage.errors import (
     LogStorageError,
 )
@@ -40,18 +42,26 @@ def base_offsets(log: PartitionLog) -> list[int]:
     return [segment.base_offset for segment in log.segments]
 
 
+def state_of(log: PartitionLog, disk: FaultyDisk) -> tuple[object, ...]:
+    """What is in the log and its indexes, be it in their files or waiting for that."""
+    segment = log.segments.active
+    indexes = (segment.offset_index.entries(), segment.time_index.entries())
+    return disk.contents()[segment.log.path], *indexes
+
+
+@patch.object(index_file, "WAITING_ENTRIES_MAX", 1)
 def test_a_disk_that_fills_up_at_any_byte_leaves_the_log_as_it_was() -> None:
     size = len(batch_of(b"refused", producer_id=7, producer_epoch=0, base_sequence=3))
     for room in range(size + 8 + 12):  # The batch and an entry in each of two indexes.
         disk = new_disk(room)
         log = new_log(LogConfig(index_interval_bytes=0), disk)
         for sequence in range(3):
-            append_numbered(log, sequence, b"before")
-        before = disk.contents()
+            append_numbered(log, sequence, b"before", timestamp=NOW_MS - 3 + sequence)
+        before = state_of(log, disk)
         disk.capacity_bytes = disk.used_bytes + room
         with pytest.raises(LogStorageError, match="No space left"):
             append_numbered(log, 3, b"refused", timestamp=NOW_MS + 1)
-        assert disk.contents() == before
+        assert state_of(log, disk) == before
         assert (log.log_end_offset, log.failure) == (3, None)
         disk.capacity_bytes = None
         assert append_numbered(log, 3, b"taken").base_offset == 3

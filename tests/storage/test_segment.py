@@ -318,6 +318,7 @@ def test_an_index_that_points_behind_the_log_is_recognised() -> None:
         write(segment, sized_batch(offset, 100))
     new_segment(disk=disk).sanity_check()
     segment.offset_index.append(3, 301)
+    segment.finish_indexes()
     with pytest.raises(CorruptIndexError, match="outside"):
         new_segment(disk=disk).sanity_check()
 
@@ -382,6 +383,7 @@ def test_an_index_whose_last_entry_stands_at_the_end_of_the_log_is_recognised() 
     segment = new_segment(disk=disk, config=LogConfig(index_interval_bytes=0))
     for offset in range(3):
         write(segment, sized_batch(offset, 100))
+    segment.finish_indexes()
     segment.log.truncate(200)
     with pytest.raises(CorruptIndexError):
         new_segment(disk=disk).sanity_check()

@@ -59,6 +59,7 @@ def test_entries_are_eight_bytes_of_timestamp_and_four_of_relative_offset() -> N
     disk = FaultyDisk(directories=["/data"])
     index = TimeIndex(HandleCache(disk, 4), PATH, BASE, 10 << 20)
     index.append_if_later(1_700_000_000_123, BASE + 42)
+    index.write_out()
     assert disk.contents()[PATH] == struct.pack(">qi", 1_700_000_000_123, 42)
     assert index.size_bytes == 12
 

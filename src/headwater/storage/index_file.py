@@ -1,12 +1,13 @@
 """A sorted file of fixed-size entries: what the offset index and the time index share.
 
-The active segment's index grows by `write_at` and is searched by reading blocks of it; when its
-segment is sealed it is mapped into memory on first use. Nothing but the entry count and the last
-entry is kept on the heap, so memory stays flat however large segments grow, and descriptors are the
-handle cache's to bound.
+The active segment's index grows by a few entries at a time, the newest of which wait in memory, and
+is searched by reading blocks of it; when its segment is sealed it is mapped into memory. No more
+than those entries is kept on the heap, so memory stays flat however large segments grow, and
+descriptors are the handle cache's to bound.
 
-An index is a hint that can always be rebuilt from its log. It is made durable only when its segment
-is sealed and flushed; recovery rebuilds the index of every segment that it scans.
+An index is a hint that can always be rebuilt from its log. It is complete in its file, and made
+durable, only when its segment is sealed and flushed; recovery rebuilds the index of every segment
+that it scans.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ Raw = tuple[int, ...]
 
 #: Entries that a search looks at together: 4 KiB of an offset index.
 BLOCK_ENTRIES = 512
+#: So many entries are written together: large batches have one each, and writing it by itself would
+#: cost more than all else that is done for the index.
+WAITING_ENTRIES_MAX = 64
 
 
 class IndexFile(ABC, Generic[Entry]):
@@ -40,10 +44,13 @@ class IndexFile(ABC, Generic[Entry]):
         self.base_offset = base_offset
         self._handles = handles
         self._entry_size = self.entry_struct.size
+        self._waiting_bytes_max = WAITING_ENTRIES_MAX * self._entry_size
         self._entry_count_max = size_max_bytes // self._entry_size
         self.was_missing = not handles.files.exists(path)
         self._file: CachedFile = handles.open(path, create=True)
         self._mapping: CachedMapping | None = None
+        #: Packed entries that come after those in the file.
+        self._waiting = bytearray()
         # A preallocated or torn file may end in part of an entry, which is no entry at all.
         self.entry_count = self._file.size() // self._entry_size
         self.last_entry: Entry = self._entry_or_start(self.entry_count - 1)
@@ -65,6 +72,10 @@ class IndexFile(ABC, Generic[Entry]):
         return self.entry_count * self._entry_size
 
     @property
+    def _written_bytes(self) -> int:
+        return self.size_bytes - len(self._waiting)
+
+    @property
     def is_full(self) -> bool:
         return self.entry_count >= self._entry_count_max
 
@@ -79,9 +90,7 @@ class IndexFile(ABC, Generic[Entry]):
         return self._start() if raw is None else self._unpack(raw)
 
     def entries(self) -> list[Entry]:
-        if self.entry_count == 0:
-            return []
-        data = self._file.read_at(0, self.size_bytes)
+        data = self._block(0, self.entry_count)
         return [self._unpack(raw) for raw in self.entry_struct.iter_unpack(data)]
 
     def _block(self, first: int, count: int) -> Buffer:
@@ -91,7 +100,12 @@ class IndexFile(ABC, Generic[Entry]):
             view = self._mapping.view
             if end <= len(view):
                 return view[start:end]
-        return self._file.read_at(start, end - start)
+        written = self._written_bytes
+        if end <= written:
+            return self._file.read_at(start, end - start)
+        if start >= written:
+            return self._waiting[start - written : end - written]
+        return self._file.read_at(start, written - start) + self._waiting[: end - written]
 
     def _floor(self, target: int, field: int, guess: int) -> tuple[int, Raw | None, Raw | None]:
         """The last entry whose raw `field` is at most `target`: its number, and its raw fields.
@@ -132,9 +146,18 @@ class IndexFile(ABC, Generic[Entry]):
     # -- writing ---------------------------------------------------------------------------------
 
     def _append(self, entry: Entry) -> None:
-        self._file.write_at(self.size_bytes, self._pack(entry))
+        if len(self._waiting) >= self._waiting_bytes_max:
+            # Before anything has changed, as it may fail.
+            self.write_out()
+        self._waiting += self._pack(entry)
         self.entry_count += 1
         self.last_entry = entry
+
+    def write_out(self) -> None:
+        """Have all entries in the file."""
+        if self._waiting:
+            self._file.write_at(self._written_bytes, bytes(self._waiting))
+            self._waiting.clear()
 
     def clear(self) -> None:
         """Remove all entries: what recovery does before it scans the log."""
@@ -142,12 +165,18 @@ class IndexFile(ABC, Generic[Entry]):
 
     def _keep_entries(self, count: int) -> None:
         self._unmap()  # Touching a mapped page that truncation took away would kill the process.
-        self._file.truncate(count * self._entry_size)
+        size, written = count * self._entry_size, self._written_bytes
+        if size > written:
+            del self._waiting[size - written :]
+        else:
+            self._file.truncate(size)
+            self._waiting.clear()
         self.entry_count = count
         self.last_entry = self._entry_or_start(count - 1)
 
     def trim(self) -> None:
-        """Cut off what was preallocated: the segment is sealed, no more entries come."""
+        """Write out, and cut off what was preallocated: the segment is sealed, no more come."""
+        self.write_out()
         if self._file.size() != self.size_bytes:
             self._unmap()
             self._file.truncate(self.size_bytes)

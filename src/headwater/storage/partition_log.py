@@ -396,7 +396,7 @@ class PartitionLog:
         """Leave everything durable, so that the next opening has nothing to recover."""
         self.settle()
         if self.failure is None and self._has_changed():
-            self.segments.active.finish_time_index()
+            self.segments.active.finish_indexes()
             self.segments.active.give_back_reserve()
             self.durability.segment_sealed(self.segments.active)
             self.producer_states.take_snapshot(self.files, self.directory)

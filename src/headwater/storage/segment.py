@@ -313,13 +313,15 @@ class LogSegment:
 
     # -- end of life -----------------------------------------------------------------------------
 
-    def finish_time_index(self) -> None:
-        """Let the time index end with the largest timestamp: opening relies on it."""
+    def finish_indexes(self) -> None:
+        """Have all of them in their files; the time index ends with the largest timestamp."""
         self.time_index.append_if_later(*self._latest)
+        self.offset_index.write_out()
+        self.time_index.write_out()
 
     def seal(self) -> None:
         """Another segment follows: nothing more is written here."""
-        self.finish_time_index()
+        self.finish_indexes()
         self.give_back_reserve()
         self.offset_index.trim()
         self.time_index.trim()

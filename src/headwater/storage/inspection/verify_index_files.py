@@ -165,6 +165,7 @@ class IndexFiles:
         if offsets.spanning_count:
             what = f"{offsets.spanning_count} entries stand for several batches each"
             self._report.note(path, None, what, serve)
-        if offsets.unindexed_bytes_max > UNINDEXED_BYTES_MAX:
+        # The newest entries of an active segment are written later, or rebuilt by the next start.
+        if self._is_complete and offsets.unindexed_bytes_max > UNINDEXED_BYTES_MAX:
             what = f"{offsets.unindexed_bytes_max} bytes of the log have no entry"
             self._report.note(path, None, what, "Searches in them are slow.")
