@@ -22,6 +22,7 @@ from headwater.storage.inspection.verify import (
     verify_directory,
     verify_into,
 )
+from headwater.storage.log_config import LogConfig
 from headwater.storage.retention import delete_records_before
 from headwater.storage.truncation import truncate_to
 from headwater.wire.records import MAGIC_V1, Compression, Record, encode_legacy
@@ -217,6 +218,20 @@ def test_beside_a_broker_at_work(tmp_path: Path) -> None:
         if number % 10 == 0:
             assert verify(directory) == []
     logs.shutdown(broker_epoch=1)
+    assert verify(directory) == []
+
+
+def test_beside_a_broker_whose_newest_index_entries_wait(tmp_path: Path) -> None:
+    directory = tmp_path / "data"
+    logs = open_directories(DiskFiles(), [str(directory)], LogConfig())
+    log = logs.create(TopicPartition("orders", 0), TOPIC_ID, NOW_MS)
+    for _ in range(20):
+        append(log, b"x" * 100_000)
+    index = active_log(directory / "orders-0").with_suffix(".index")
+    assert index.stat().st_size == 0
+    assert verify(directory) == []
+    logs.shutdown(broker_epoch=1)
+    assert index.stat().st_size > 0
     assert verify(directory) == []
 
 

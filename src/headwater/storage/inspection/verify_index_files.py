@@ -66,6 +66,8 @@ class IndexFiles:
         # Kafka allocates the indexes of an active segment in advance and trims them in the end.
         self._may_be_blank = is_active and condition is not Condition.CLEAN
         self._is_complete = not is_active or condition is Condition.CLEAN
+        # Its newest entries are written some time after the log, or rebuilt by the next start.
+        self._may_lack_newest = is_active and condition in (Condition.UNCLEAN, Condition.IN_USE)
         self._offsets = self._open_offset_index()
         self._times = self._open_time_index()
         self._transactions = self._open_transaction_index()
@@ -165,7 +167,6 @@ class IndexFiles:
         if offsets.spanning_count:
             what = f"{offsets.spanning_count} entries stand for several batches each"
             self._report.note(path, None, what, serve)
-        # The newest entries of an active segment are written later, or rebuilt by the next start.
-        if self._is_complete and offsets.unindexed_bytes_max > UNINDEXED_BYTES_MAX:
+        if offsets.unindexed_bytes_max > UNINDEXED_BYTES_MAX and not self._may_lack_newest:
             what = f"{offsets.unindexed_bytes_max} bytes of the log have no entry"
             self._report.note(path, None, what, "Searches in them are slow.")
