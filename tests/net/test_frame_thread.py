@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.base.reused_memory import Kept
-from headwater.net.frame_protocol import STAGE_SIZE
+from headwater.base.reused_memory import KEPT_SIZE_MIN, Kept
 from headwater.net.frame_thread import FrameThread
 from tests.support.async_tests import run_async
 
@@ -69,7 +68,7 @@ def framed(content: bytes) -> bytes:
     return struct.pack(">i", len(content)) + content
 
 
-sizes = st.sampled_from([1, 3, STAGE_SIZE - 1, STAGE_SIZE, STAGE_SIZE + 1, 70_000, 2_000_000])
+sizes = st.sampled_from([1, 3, KEPT_SIZE_MIN - 1, KEPT_SIZE_MIN, 70_000, 2_000_000])
 
 
 @given(st.lists(sizes, max_size=8), st.integers(1, 100_000))
@@ -101,7 +100,7 @@ async def test_a_size_that_is_not_allowed_is_refused_and_ends_it(size: int) -> N
     assert heard.refused == [size]
 
 
-@pytest.mark.parametrize("received", [1, 4, 100, STAGE_SIZE + 5])
+@pytest.mark.parametrize("received", [1, 4, 100, KEPT_SIZE_MIN + 5])
 @run_async
 async def test_half_of_a_frame_is_none(received: int) -> None:
     heard = Heard()

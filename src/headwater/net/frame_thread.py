@@ -22,7 +22,7 @@ from collections.abc import Callable
 from typing import Final
 
 from headwater.base.reused_memory import Kept, ReusedMemory
-from headwater.net.frame_protocol import LENGTH, LENGTH_SIZE, STAGE_SIZE
+from headwater.net.frame_protocol import LENGTH, LENGTH_SIZE
 
 _WHOLE: Final = socket.MSG_WAITALL
 #: A millisecond, as the kernel has it. After that a full socket is told as it is without blocking,
@@ -88,17 +88,10 @@ class FrameThread:
         if not 0 < size <= self._frame_size_max:
             self._tell(lambda: self._refuse(size))
             return False
-        # The length is only a claim: memory for all of it is taken once something has come.
-        stage_size = min(size, STAGE_SIZE)
-        stage = self._memory.take(stage_size)
-        if not self._fill(stage):
+        # The length is only a claim, but what is too large to be kept takes memory when it comes.
+        frame = self._memory.take(size)
+        if not self._fill(frame):
             return False
-        frame = stage
-        if size > stage_size:
-            frame = self._memory.take(size)
-            frame[:stage_size] = stage
-            if not self._fill(frame[stage_size:]):
-                return False
         self._tell(lambda: self._receive(frame))
         return True
 
