@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.base.checks import InvariantViolation
-from headwater.sim.faulty_disk import FaultyDisk
+from headwater.sim.faulty_disk import Fault, FaultyDisk
 from headwater.storage import index_file
 from headwater.storage.errors import CorruptIndexError
 from headwater.storage.files import DiskFiles
@@ -193,6 +193,23 @@ def test_entries_that_cannot_be_written_out_are_not_lost() -> None:
         index.append(*entry)
     index.write_out()
     assert OffsetIndex(HandleCache(disk, 4), PATH, BASE, 10 << 20).entries() == entries
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_a_failed_writing_left_behind_is_no_entry(seed: int) -> None:
+    disk = FaultyDisk(seed, directories=["/data"])
+    index = OffsetIndex(HandleCache(disk, 4), PATH, BASE, 10 << 20)
+    for number in range(1, 6):
+        index.append(BASE + number, number * 10)
+    disk.faults = [Fault({"write"}, torn=True, hit_count_max=1)]
+    with pytest.raises(OSError):
+        index.write_out()
+    index.truncate_to_position(25)
+    index.append(BASE + 9, 90)
+    index.write_out()
+    expected = [(BASE + 1, 10), (BASE + 2, 20), (BASE + 9, 90)]
+    assert index.entries() == expected
+    assert OffsetIndex(HandleCache(disk, 4), PATH, BASE, 10 << 20).entries() == expected
 
 
 def test_a_long_index_is_searched_through_a_mapping() -> None:

@@ -166,11 +166,9 @@ class IndexFile(ABC, Generic[Entry]):
     def _keep_entries(self, count: int) -> None:
         self._unmap()  # Touching a mapped page that truncation took away would kill the process.
         size, written = count * self._entry_size, self._written_bytes
-        if size > written:
-            del self._waiting[size - written :]
-        else:
-            self._file.truncate(size)
-            self._waiting.clear()
+        # Also if only entries that wait go: an attempt to write them may have left some behind.
+        self._file.truncate(min(size, written))
+        del self._waiting[max(size - written, 0) :]
         self.entry_count = count
         self.last_entry = self._entry_or_start(count - 1)
 
