@@ -3,8 +3,8 @@
 A loop receives what has come, again and again: of a megabyte on its way some hundred kilobytes at a
 time. For each of these pieces its thread needs Python's lock, and waits for it while another thread
 computes. So in a program that receives on one thread and decodes on another, the two spend much of
-their time on taking turns. The thread here waits in the kernel for all of a frame, without the
-lock, which it then needs once.
+their time on taking turns. The thread here waits in the kernel, without the lock, for the length of
+a frame and then for all of it, so that it needs the lock twice a frame.
 
 For connections on which every frame answers a request, so that no more comes than was asked for:
 what has come waits for the loop without a limit. The socket blocks from now on, but for those who
@@ -58,8 +58,7 @@ class FrameThread:
         self._lose = lose
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _WRITE_TIME)
         connected.setblocking(True)
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def close(self) -> None:
         """End the connection, whoever else has its socket, and with it the thread."""

@@ -9,6 +9,7 @@ written all the same, which is why producers number theirs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
@@ -75,14 +76,12 @@ class DelayedProduce(DelayedOperation[TopicPartition]):
             del self._open[key]
 
     def on_expiration(self) -> None:
-        for appends in self._open.values():
-            for append in appends:
-                if not append.settle():
-                    append.error = KafkaError(
-                        ErrorCode.REQUEST_TIMED_OUT,
-                        f"{append.partition.topic_partition} was written but not replicated "
-                        "in time.",
-                    )
+        for append in chain.from_iterable(self._open.values()):
+            if not append.settle():
+                append.error = KafkaError(
+                    ErrorCode.REQUEST_TIMED_OUT,
+                    f"{append.partition.topic_partition} was written but not replicated in time.",
+                )
 
     def on_complete(self) -> None:
         self._respond()

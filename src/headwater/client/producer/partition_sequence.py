@@ -73,7 +73,6 @@ class PartitionSequence:
     __slots__ = (
         "_in_doubt",
         "_line",
-        "_may_have_hole",
         "_renumbered",
         "has_acknowledged",
         "identity",
@@ -89,8 +88,6 @@ class PartitionSequence:
         #: Whether the leader knows nothing of this producer, so that it wants to see a beginning.
         self.needs_new_numbers = False
         self._line: list[_Place] = []
-        #: Hardly ever so, and a line is looked through only if it is.
-        self._may_have_hole = False
         #: Batches that were numbered anew since they were sent: the next answer may still be about
         #: the old number.
         self._renumbered: list[SequencedBatch] = []
@@ -103,8 +100,6 @@ class PartitionSequence:
 
     @property
     def has_hole(self) -> bool:
-        if not self._may_have_hole:
-            return False
         return Gone.UNSURE in self._line or Gone.REFUSED in self._line
 
     @property
@@ -213,7 +208,6 @@ class PartitionSequence:
         self.has_acknowledged = False
         self.needs_new_numbers = False
         self._line = []
-        self._may_have_hole = False
         self._renumbered = list(batches)
         self._in_doubt = []
         for batch in batches:
@@ -228,7 +222,6 @@ class PartitionSequence:
     def _leave_hole(self, batch: SequencedBatch, gone: Gone) -> None:
         index = self._index(batch)
         if index is not None:
-            self._may_have_hole = True
             self._leave(index, batch, Gone.WRITTEN if self.is_known_written(batch) else gone)
             self._shorten()
 
@@ -241,8 +234,6 @@ class PartitionSequence:
     def _shorten(self) -> None:
         while self._line and self._line[0] is Gone.WRITTEN:
             del self._line[0]
-        if not self._line:
-            self._may_have_hole = False
 
     def _index(self, batch: SequencedBatch) -> int | None:
         for index, place in enumerate(self._line):
