@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run demo test test-full soak bench bench-client bench-cluster bench-log bench-spark lint format docs clean
+.PHONY: help venv run demo quick test test-full soak bench bench-client bench-cluster bench-log bench-spark lint format docs clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ run: $(STAMP)  ## Set everything up and serve: one broker on 127.0.0.1:9092, dat
 
 demo: $(STAMP)  ## A broker, a shop's orders, three pipelines on Spark, a chart, all checked: 3 minutes
 	$(BIN)/python -m headwater.pipeline.demo $(ARGS)
+
+quick: lint  ## Lint, types, and the tests that need no socket, Java or Spark: the loop after each edit
+	HEADWATER_TEST_TIER=quick $(BIN)/pytest -n $(WORKERS) --dist worksteal -q $(ARGS)
 
 test: lint  ## Lint, types and every test in its small form
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q --durations=10 $(ARGS)

@@ -32,6 +32,7 @@ from tests.support.cluster_campaign import ClusterCampaign
 from tests.support.cluster_copy_campaign import ClusterCopyCampaign
 from tests.support.directory_campaign import DirectoryCampaign
 from tests.support.exactly_once_campaign import ExactlyOnceCampaign
+from tests.support.fuzz_campaign import run_fuzz
 from tests.support.log_campaign import LogCampaign, run_with_failing_disk
 from tests.support.transaction_campaign import TransactionCampaign
 
@@ -40,6 +41,8 @@ Campaign = Callable[[int], int]
 
 _STEPS_PER_SEED = 150
 _STEPS_BEFORE_FULL_DISK = 20
+#: So that each API and version comes up about twice.
+_CASES_PER_SEED = 800
 _SEED_SECONDS_MAX = 300.0
 _LOOK_SECONDS = 0.5
 #: Where no terminal shows a live line.
@@ -106,6 +109,12 @@ def run_cluster_copies(seed: int) -> int:
     return campaign.cluster.crash_count
 
 
+def run_hostile(seed: int) -> int:
+    """A broker process under peers that send broken requests of every API and version."""
+    run_fuzz(seed, _CASES_PER_SEED)
+    return 0
+
+
 def _run_in_world(run: Callable[[], object]) -> None:
     previous = logging.root.manager.disable
     # What the broker logs with a traceback is a failure of its own; it goes nowhere else.
@@ -126,6 +135,7 @@ CAMPAIGNS: dict[str, Campaign] = {
     "exactly-once": run_exactly_once,
     "cluster": run_cluster,
     "cluster-copies": run_cluster_copies,
+    "hostile": run_hostile,
 }
 
 

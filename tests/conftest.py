@@ -1,15 +1,17 @@
 """Test tiers for the whole tree, and the fixture through which a test asks for a tool."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.quick_tier import forbid_sockets, is_left_out
 from tests.support.requirements import require_tool as find_tool_or_skip
-from tests.support.tiers import full_tier
+from tests.support.tiers import full_tier, quick_tier, tier
 
 # A loaded machine makes generation slow without anything being wrong, so slowness is no failure.
-for _name, _examples in (("small", 50), ("full", 500)):
+for _name, _examples in (("quick", 20), ("small", 50), ("full", 500)):
     settings.register_profile(
         _name,
         max_examples=_examples,
@@ -17,7 +19,16 @@ for _name, _examples in (("small", 50), ("full", 500)):
         print_blob=True,
         suppress_health_check=[HealthCheck.too_slow],
     )
-settings.load_profile("full" if full_tier() else "small")
+settings.load_profile(tier())
+
+
+def pytest_configure() -> None:
+    if quick_tier():
+        forbid_sockets()
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    return True if quick_tier() and is_left_out(collection_path) else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     )
     from headwater.client.spool.refused_log import RefusedRecord, read_refused
 
-__version__ = "0.6.3"
+__version__ = "0.7.0"
 
 _MODULES = {
     "Admin": "client.admin",

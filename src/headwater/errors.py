@@ -27,11 +27,13 @@ from headwater.client.consumer.consumer_errors import (
 )
 from headwater.client.consumer.consumer_errors import SubscriptionError as SubscriptionError
 from headwater.client.consumer.consumer_errors import WakeupError as WakeupError
+from headwater.client.corrupt_batches import CorruptBatchError as CorruptBatchError
 from headwater.client.errors import BrokerUnreachableError as BrokerUnreachableError
 from headwater.client.errors import ClientClosedError as ClientClosedError
 from headwater.client.errors import DeadlineError as DeadlineError
 from headwater.client.errors import InvalidAddressError as InvalidAddressError
 from headwater.client.errors import NoBrokerError as NoBrokerError
+from headwater.client.errors import SeveralFailedError as SeveralFailedError
 from headwater.client.errors import UnknownBrokerError as UnknownBrokerError
 from headwater.client.errors import UnknownGroupError as UnknownGroupError
 from headwater.client.errors import UnknownTopicError as UnknownTopicError

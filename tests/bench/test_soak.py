@@ -11,11 +11,14 @@ FAILS_FOR_ZERO = functools.partial(operator.floordiv, 1)
 
 
 def test_a_few_seeds_go_through_every_campaign(capsys: pytest.CaptureFixture[str]) -> None:
-    assert soak.main(["--seed", "1000", "--count", "3"]) == 0
+    # But for this one: it needs a process for each seed, and has a test in tests/fuzz.
+    names = [name for name in soak.CAMPAIGNS if name != "hostile"]
+    chosen = [argument for name in names for argument in ("--campaign", name)]
+    assert soak.main(["--seed", "1000", "--count", "3", *chosen]) == 0
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "from seed 1000 on" in shown.err
-    assert f"{3 * len(soak.CAMPAIGNS)} seeds, " in shown.err
+    assert f"{3 * len(names)} seeds, " in shown.err
     assert " 0 crashes" not in shown.err
 
 

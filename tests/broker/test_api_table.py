@@ -5,8 +5,9 @@ import pkgutil
 import pytest
 
 from headwater.broker import handlers
+from headwater.broker.api_handler import ApiHandler
 from headwater.broker.api_table import API_TABLE, SERVED
-from headwater.wire.api_keys import ApiKey
+from headwater.wire.api_keys import INTER_BROKER_APIS, ApiKey
 
 
 @pytest.mark.parametrize("api_key", SERVED)
@@ -26,3 +27,13 @@ def test_every_handler_is_in_the_table() -> None:
 @pytest.mark.parametrize("api_key", [-1, 999, int(ApiKey.ENVELOPE)])
 def test_what_is_not_served_has_none(api_key: int) -> None:
     assert API_TABLE.get(api_key) is None
+
+
+def test_what_clients_are_not_told_of_is_for_brokers_only() -> None:
+    for_brokers = {
+        api_key
+        for api_key in SERVED
+        if isinstance(handler := API_TABLE.get(api_key), ApiHandler) and handler.brokers_only
+    }
+    # But for how a connection becomes a broker's.
+    assert for_brokers == INTER_BROKER_APIS - {ApiKey.PROVE_BROKER}

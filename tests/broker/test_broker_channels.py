@@ -1,6 +1,7 @@
 """The way from a broker to all brokers."""
 
 import asyncio
+import secrets
 import socket
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
@@ -11,10 +12,12 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.api_handler import ApiHandler
 from headwater.broker.api_table import build_table
 from headwater.broker.broker_channels import BrokerChannels
+from headwater.broker.broker_proof import BrokerProof
 from headwater.broker.context import BrokerContext, RequestContext
 from headwater.broker.metrics.broker_metrics import BrokerMetrics
 from headwater.cluster.image import BrokerInfo, ClusterImage, EndpointInfo
 from headwater.cluster.image_change import ImageEdits
+from headwater.net.exchange import Exchange
 from headwater.net.limits import ConnectionLimits
 from headwater.net.listener import Endpoint, Listener
 from headwater.net.peer_errors import (
@@ -23,6 +26,7 @@ from headwater.net.peer_errors import (
     UnsupportedVersionError,
 )
 from headwater.wire.api_keys import ApiKey, VersionRange
+from headwater.wire.frames import read_request_header
 from headwater.wire.messages.fetch import FetchRequest
 from headwater.wire.messages.metadata import (
     MetadataRequest,
@@ -33,6 +37,7 @@ from tests.support.async_tests import run_async
 from tests.support.small_broker import SmallBroker, until
 
 _OWN, _OTHER = 1, 2
+_SECRET = b"s" * 32
 
 Handle = Callable[[MetadataRequest, RequestContext], Awaitable[MetadataResponse]]
 
@@ -42,6 +47,7 @@ class _Broker:
 
     def __init__(self, handle: Handle | None = None) -> None:
         self.node_id = _OWN
+        self.proof = _proof(_OWN)
         self.settings = self
         self.metrics = BrokerMetrics()
         self.image = ClusterImage()
@@ -62,6 +68,14 @@ class _Broker:
 
     def channels(self) -> BrokerChannels:
         return BrokerChannels(cast(BrokerContext, self))
+
+
+def _proof(broker_id: int) -> BrokerProof:
+    return BrokerProof(_SECRET, "cluster", broker_id, secrets.token_bytes)
+
+
+def _other() -> SmallBroker:
+    return SmallBroker(proof=_proof(_OTHER))
 
 
 async def _listen(
@@ -124,7 +138,7 @@ async def test_what_is_not_served_cannot_be_asked_for() -> None:
 @run_async
 async def test_one_connection_to_another_broker_serves_all_requests() -> None:
     limits = ConnectionLimits()
-    listener, endpoint = await _listen(SmallBroker(), limits)
+    listener, endpoint = await _listen(_other(), limits)
     broker = _Broker()
     broker.see(endpoint)
     channels = broker.channels()
@@ -139,7 +153,7 @@ async def test_one_connection_to_another_broker_serves_all_requests() -> None:
 
 @run_async
 async def test_a_lost_connection_is_made_anew_with_the_next_request() -> None:
-    other = SmallBroker()
+    other = _other()
     listener, endpoint = await _listen(other)
     broker = _Broker()
     broker.see(endpoint)
@@ -154,7 +168,7 @@ async def test_a_lost_connection_is_made_anew_with_the_next_request() -> None:
 
 @run_async
 async def test_a_broker_is_followed_to_its_new_address() -> None:
-    first, second, limits = SmallBroker(), SmallBroker(), ConnectionLimits()
+    first, second, limits = _other(), _other(), ConnectionLimits()
     old, old_endpoint = await _listen(first, limits)
     new, new_endpoint = await _listen(second)
     broker = _Broker()
@@ -172,7 +186,7 @@ async def test_a_broker_is_followed_to_its_new_address() -> None:
 
 @run_async
 async def test_brokers_use_the_listener_that_is_meant_for_them() -> None:
-    other = SmallBroker()
+    other = _other()
     listener, endpoint = await _listen(other)
     broker = _Broker()
     broker.see(EndpointInfo("CLIENTS", "127.0.0.1", 1), endpoint)
@@ -187,6 +201,52 @@ async def test_brokers_use_the_listener_that_is_meant_for_them() -> None:
 
 
 @run_async
+async def test_nothing_is_told_to_those_who_do_not_prove_to_be_the_broker() -> None:
+    strangers = [
+        SmallBroker(proof=_proof(3)),
+        SmallBroker(proof=BrokerProof(b"x" * 32, "cluster", _OTHER, secrets.token_bytes)),
+        SmallBroker(proof=BrokerProof(_SECRET, "elsewhere", _OTHER, secrets.token_bytes)),
+    ]
+    for stranger in strangers:
+        limits = ConnectionLimits()
+        listener, endpoint = await _listen(stranger, limits)
+        broker = _Broker()
+        broker.see(endpoint)
+        channels = broker.channels()
+        with pytest.raises(PeerUnavailableError, match="does not prove that it is broker 2"):
+            await channels.send(_OTHER, _asking("now"), 5)
+        with pytest.raises(PeerUnavailableError):
+            await channels.open(_OTHER)
+        assert stranger.seen == []
+        await until(lambda limits=limits: limits.counters.open == 0)
+        await channels.close()
+        await listener.close(1)
+
+
+@run_async
+async def test_nor_to_those_who_answer_with_something_else() -> None:
+    class Babbler(SmallBroker):
+        def __call__(self, exchange: Exchange) -> None:
+            header = read_request_header(exchange.frame)
+            if header.api_key == ApiKey.PROVE_BROKER:
+                correlation_id = header.correlation_id.to_bytes(4, "big")
+                exchange.answer([b"\0\0\0\x08", correlation_id, b"\xff" * 4])
+            else:
+                super().__call__(exchange)
+
+    babbler = Babbler()
+    listener, endpoint = await _listen(babbler)
+    broker = _Broker()
+    broker.see(endpoint)
+    channels = broker.channels()
+    with pytest.raises(PeerUnavailableError):
+        await channels.send(_OTHER, _asking("now"), 5)
+    assert babbler.seen == []
+    await channels.close()
+    await listener.close(1)
+
+
+@run_async
 async def test_a_broker_that_is_not_in_the_image_is_unavailable() -> None:
     with pytest.raises(PeerUnavailableError):
         await _Broker().channels().send(_OTHER, _asking("now"), 5)
@@ -194,7 +254,7 @@ async def test_a_broker_that_is_not_in_the_image_is_unavailable() -> None:
 
 @run_async
 async def test_nobody_waits_for_a_broker_that_the_cluster_has_given_up() -> None:
-    other = SmallBroker()
+    other = _other()
     listener, endpoint = await _listen(other)
     broker = _Broker()
     broker.see(endpoint)
@@ -233,7 +293,7 @@ async def test_nor_for_a_connection_to_it_that_is_being_made() -> None:
 
 @run_async
 async def test_closing_tells_those_who_wait() -> None:
-    other = SmallBroker()
+    other = _other()
     listener, endpoint = await _listen(other)
     broker = _Broker()
     broker.see(endpoint)
@@ -249,7 +309,7 @@ async def test_closing_tells_those_who_wait() -> None:
 
 @run_async
 async def test_another_broker_that_does_not_answer_is_given_up() -> None:
-    other = SmallBroker()
+    other = _other()
     listener, endpoint = await _listen(other)
     broker = _Broker()
     broker.see(endpoint)

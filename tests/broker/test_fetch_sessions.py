@@ -66,8 +66,28 @@ def test_a_brokers_session_takes_a_consumers_place_and_not_the_other_way_round()
     late_ms = EVICTION_MS + 1
     broker = _start(sessions, 2, late_ms, is_privileged=True)
     assert broker is not None
-    sessions.continue_session(broker.session_id, 1, [], [], by_id=False, now_ms=late_ms * 2)
+    sessions.continue_session(
+        broker.session_id, 1, [], [], by_id=False, replica_id=2, now_ms=late_ms * 2
+    )
     assert _start(sessions, 50, late_ms * 2) is None
+
+
+def test_a_session_is_nobodys_but_its_readers() -> None:
+    sessions = _sessions(2)
+    broker, consumer = _start(sessions, 2, 0, is_privileged=True), _start(sessions, 2, 0)
+    assert broker is not None
+    assert consumer is not None
+    for session, replica_id in ((broker, -1), (broker, 3), (consumer, 2)):
+        with pytest.raises(KafkaError) as refusal:
+            sessions.continue_session(
+                session.session_id, 1, [], [], by_id=False, replica_id=replica_id, now_ms=0
+            )
+        assert refusal.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        sessions.close_session(session.session_id, replica_id)
+    assert len(sessions) == 2
+    sessions.close_session(broker.session_id, 2)
+    sessions.close_session(consumer.session_id)
+    assert len(sessions) == 0
 
 
 def test_a_session_without_partitions_is_not_worth_a_slot() -> None:
@@ -75,7 +95,7 @@ def test_a_session_without_partitions_is_not_worth_a_slot() -> None:
 
 
 def test_epochs_count_up_and_start_over() -> None:
-    session = FetchSession(7, _targets(1), by_id=False, is_privileged=False, now_ms=0)
+    session = FetchSession(7, _targets(1), by_id=False, now_ms=0)
     assert session.epoch == 1
     session.epoch = 2**31 - 1
     session.advance(5)
@@ -106,7 +126,7 @@ def test_a_reader_hears_of_a_partition_if_and_only_if_there_is_news(
 ) -> None:
     """A model remembers per partition what the reader was told last."""
     targets = _targets(4)
-    session = FetchSession(7, targets, by_id=False, is_privileged=False, now_ms=0)
+    session = FetchSession(7, targets, by_id=False, now_ms=0)
     told: dict[int, tuple[int, int]] = {}
     for changes in rounds:
         order = [each.partition for each in session.targets()]
@@ -131,7 +151,7 @@ def test_a_reader_hears_of_a_partition_if_and_only_if_there_is_news(
 
 def test_an_error_is_repeated_until_it_is_gone() -> None:
     target = FetchTarget("", uuid.UUID(int=5), 0, 0, 1000)
-    session = FetchSession(7, [target], by_id=True, is_privileged=False, now_ms=0)
+    session = FetchSession(7, [target], by_id=True, now_ms=0)
     failed = FetchedPartition(target, error=KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "gone"))
     assert [len(session.take_note([failed])) for _ in range(3)] == [1, 1, 1]
     healed = FetchedPartition(target, read=_read(0, 0))

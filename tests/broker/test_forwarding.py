@@ -12,10 +12,11 @@ import pytest
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import BrokerContext, RequestContext
-from headwater.broker.forwarding import answer, ask_controller, broker_client_id, is_refused
+from headwater.broker.forwarding import answer, ask_controller, is_refused
 from headwater.cluster.image import ClusterImage
 from headwater.net.connection import Connection
 from headwater.net.peer_errors import PeerTimeoutError, PeerUnavailableError
+from headwater.net.peer_identity import ANONYMOUS, PeerIdentity
 from headwater.sim.virtual_loop import VirtualLoop
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.allocate_producer_ids import AllocateProducerIdsResponse
@@ -26,6 +27,7 @@ from headwater.wire.messages.create_topics import (
     CreateTopicsResponse,
 )
 from headwater.wire.schema import Message
+from tests.support.handler_broker import FakeConnection
 
 VERSION = 5
 REQUEST = CreateTopicsRequest(topics=[CreatableTopic(name="orders")], timeout_ms=20_000)
@@ -81,7 +83,9 @@ class _Broker:
         self.seen_after -= 1
         return self.seen_after < 0
 
-    async def answer(self, client_id: str | None = "admin") -> list[int]:
+    async def answer(
+        self, client_id: str = "admin", identity: PeerIdentity = ANONYMOUS
+    ) -> list[int]:
         handler = ApiHandler(
             ApiKey.CREATE_TOPICS, self.handle, forwarded_until=cast(Any, self.is_seen)
         )
@@ -91,7 +95,7 @@ class _Broker:
             api_version=VERSION,
             client_id=client_id,
             correlation_id=1,
-            connection=cast(Connection, None),
+            connection=cast(Connection, FakeConnection(identity=identity)),
         )
         response = await answer(handler, REQUEST, context)
         assert isinstance(response, CreateTopicsResponse)
@@ -133,11 +137,11 @@ def test_the_controller_itself_forwards_nothing() -> None:
 def test_what_another_broker_forwards_is_not_forwarded_again() -> None:
     async def scenario() -> None:
         broker = _Broker(DONE)
-        assert await broker.answer(broker_client_id(7)) == [ErrorCode.NOT_CONTROLLER]
+        answer = await broker.answer("broker-7", PeerIdentity(7))
+        assert answer == [ErrorCode.NOT_CONTROLLER]
         assert broker.asked == []
-        # These only look like brokers.
-        assert await broker.answer("broker-seven") == [0]
-        assert await broker.answer(None) == [0]
+        # This one only calls itself a broker.
+        assert await broker.answer("broker-7") == [0]
 
     run(scenario())
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.broker.leader_rebalancing import LeaderRebalancing
@@ -31,7 +32,9 @@ def handed_back(
 
     async def run() -> None:
         began_s = loop.time()
-        rebalancing = LeaderRebalancing(BrokerSettings.from_texts(texts), lambda: image, hand_back)
+        rebalancing = LeaderRebalancing(
+            BrokerSettings.from_texts(texts), lambda: image, hand_back, BackgroundTasks()
+        )
         rebalancing.start()
         await asyncio.sleep(seconds)
         await rebalancing.close()

@@ -7,6 +7,7 @@ import uuid
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import ManualClock
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
@@ -51,6 +52,7 @@ class _Leader:
             self.clock,
             HeldThreads().run,
             self.controller,
+            BackgroundTasks(),
             brokers={each: BrokerInfo(each, (), None, 10 + each) for each in (0, 1, 2)},
         )
         self.partitions: dict[int, Partition] = {}
@@ -100,7 +102,7 @@ class _Leader:
             return ReplicaSession(
                 7, targets, by_id=True, now_ms=0, replica_id=1, watches=self.parked.watches
             )
-        return FetchSession(7, targets, by_id=True, is_privileged=True, now_ms=0)
+        return FetchSession(7, targets, by_id=True, now_ms=0, replica_id=1)
 
     def other_follower_fetches(self, number: int) -> None:
         partition = self.partitions.get(number)

@@ -244,13 +244,21 @@ def test_a_hanging_transaction_shows_among_the_producers(tmp_path: Path) -> None
         assert state.current_txn_start_offset == 1
         assert abs(state.last_timestamp - broker.now_ms) < 60_000
         # What an administrator does who wants to end it: write the marker by hand.
-        markers = marker_request(
-            state.producer_id, state.producer_epoch, _A0, commit=False, coordinator_epoch=9
-        )
-        assert marker_codes(await broker.send(markers)) == [ErrorCode.NONE]
+        for coordinator_epoch, code in (
+            (9, ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+            (0, ErrorCode.NONE),
+        ):
+            markers = marker_request(
+                state.producer_id,
+                state.producer_epoch,
+                _A0,
+                commit=False,
+                coordinator_epoch=coordinator_epoch,
+            )
+            assert marker_codes(await broker.send(markers)) == [code]
         (state,) = await _producers(broker, _A0)
         assert state.current_txn_start_offset == -1
-        assert state.coordinator_epoch == 9
+        assert state.coordinator_epoch == 0
         assert await read_committed(broker.channel, _A0) == [b"plain"]
         await producer.channel.close()
 

@@ -144,7 +144,9 @@ def test_records_wait_for_room(disk: SmallDisk, tmp_path: Path) -> None:
                 )
                 for each in range(2)
             ]
-            wait_until(lambda: disk.free_bytes() < 100_000, "the disk is full", 60)
+            wait_until(
+                lambda: "takes no appends" in broker.output.read_text(), "the disk is full", 60
+            )
             acknowledged = sum(len(each.acknowledged) for each in producers)
             broker.kill()
             disk.enlarge()
@@ -160,18 +162,69 @@ def test_records_wait_for_room(disk: SmallDisk, tmp_path: Path) -> None:
             assert [record.value for record in found] == expected
 
 
-def test_a_start_without_room(disk: SmallDisk, tmp_path: Path) -> None:
+def fill_up(disk: SmallDisk) -> None:
+    """Take what is left, from outside."""
+    with (disk.path / "other").open("ab", buffering=0) as filler, pytest.raises(OSError):
+        while True:
+            filler.write(bytes(10_000))
+    assert disk.free_bytes() < 10_000
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_a_start_without_room(disk: SmallDisk, tmp_path: Path, end: str) -> None:
+    """It serves what is there, and lets a topic go that makes room for records again."""
+    quick = {"log.segment.delete.delay.ms": "100", "log.initial.task.delay.ms": "100"}
+    broker = BrokerProcess(tmp_path, data_dir=disk.path / "data", settings={**SETTINGS, **quick})
+    with broker:
+        client = ConfluentClient(broker.bootstrap)
+        client.create_topic("kept")
+        client.create_topic("filled")
+        with RawConnection(broker.bootstrap) as connection:
+            assert connection.produce("kept", numbered(0)).error_code == 0
+            count = 0
+            while connection.produce("filled", numbered(count)).error_code == 0:
+                count += 1
+        for _ in range(2):
+            fill_up(disk)
+            if end == "stop":
+                assert broker.stop() == 0
+                fill_up(disk)
+            else:
+                broker.kill()
+            printed_before = len(broker.output.read_text())
+            broker.start()
+            assert len(client.consume("filled", 0)) == count
+            assert len(client.consume("kept", 0)) == 1
+        with RawConnection(broker.bootstrap) as connection:
+            for _ in range(3):
+                answer = connection.produce("kept", numbered(1))
+                assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+            client.delete_topic("filled")
+            wait_until(
+                lambda: connection.produce("kept", numbered(1)).error_code == 0,
+                "there is room again",
+            )
+        printed = broker.output.read_text()[printed_before:]
+        assert printed.count("takes no appends") == 1
+        assert printed.count("takes appends again") == 1
+        assert "Traceback" not in printed
+        assert len(client.consume("kept", 0)) == 2
+        assert broker.stop() == 0
+
+
+def test_a_start_without_room_and_reserve(disk: SmallDisk, tmp_path: Path) -> None:
     """It comes up or it says in a sentence why not; with room it has everything."""
-    broker = BrokerProcess(tmp_path, data_dir=disk.path / "data", settings=SETTINGS)
+    broker = BrokerProcess(
+        tmp_path,
+        data_dir=disk.path / "data",
+        settings={**SETTINGS, "log.dir.reserve.bytes": "0"},
+    )
     with broker:
         client = ConfluentClient(broker.bootstrap)
         with SteadyProducer(broker.bootstrap, "kept", 0, "p", acks="all") as producer:
             wait_until(lambda: len(producer.acknowledged) > 500, "there is something")
         broker.kill()
-        filler = (disk.path / "other").open("wb", buffering=0)
-        with filler, pytest.raises(OSError):
-            while True:
-                filler.write(bytes(10_000))
+        fill_up(disk)
         printed_before = len(broker.output.read_text())
         broker.launch()
         wait_until(

@@ -24,7 +24,7 @@ def test_the_store_is_named(texts: dict[str, str], shared: str | None, words: st
 
 
 def test_a_broker_by_itself_says_nothing_of_a_cluster() -> None:
-    lines = list(introduction("1.2.3", [static_of({"log.dirs": "/data"})], ""))
+    lines = list(introduction("1.2.3", [static_of({"log.dirs": "/data"})], "", 65_536))
     assert lines[:2] == ["Headwater 1.2.3", "  data        /data"]
     assert len(lines) == 3 and "survives a power failure" in lines[2]
 
@@ -34,7 +34,7 @@ def test_a_cluster_is_told_with_all_data_the_store_and_its_own_promise() -> None
         static_of({"log.dirs": f"/data/broker-{number}", "min.insync.replicas": "2"})
         for number in range(3)
     ]
-    lines = list(introduction("1.2.3", brokers, "ZooKeeper zoo:2181"))
+    lines = list(introduction("1.2.3", brokers, "ZooKeeper zoo:2181", 65_536))
     assert lines[1:5] == [
         "  data        /data/broker-0",
         "  data        /data/broker-1",
@@ -42,3 +42,8 @@ def test_a_cluster_is_told_with_all_data_the_store_and_its_own_promise() -> None
         "  metadata    ZooKeeper zoo:2181",
     ]
     assert "every in-sync replica, of which there are 2 at least" in lines[5]
+
+
+def test_a_low_limit_of_open_files_is_told() -> None:
+    lines = list(introduction("1.2.3", [static_of({"log.dirs": "/data"})], "", 1024))
+    assert lines[-1].startswith("  open files  1,024 at most, which leaves 288 for connections")

@@ -83,9 +83,11 @@ def test_kinds_of_disks(
     assert verdicts(findings, "disk type") == [verdict]
 
 
-@pytest.mark.parametrize(("limit", "verdict"), [(1024, PROBLEM), (65_536, GOOD)])
+@pytest.mark.parametrize(
+    ("limit", "verdict"), [(1024, PROBLEM), (65_536, GOOD), (resource.RLIM_INFINITY, GOOD)]
+)
 def test_limits(limit: int, verdict: Verdict, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resource, "getrlimit", lambda _which: (limit, 100_000))
+    monkeypatch.setattr(resource, "getrlimit", lambda _which: (1024, limit))
     assert [finding.verdict for finding in machine_check.check_limits()] == [verdict]
 
 

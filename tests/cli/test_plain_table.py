@@ -27,3 +27,11 @@ def test_json_keeps_values_as_they_are() -> None:
     first, second = map(json.loads, json_lines(COLUMNS, ROWS))
     assert first == {"group": "g", "count": 3, "assignment": {"orders": [0, 2], "payments": [1]}}
     assert second == {"group": "much-longer", "count": None, "assignment": {}}
+
+
+def test_names_do_not_steer_the_terminal() -> None:
+    rows: list[Row] = [{"group": "g\n\x1b[2J", "count": 1, "assignment": {"\x07": [0]}}]
+    assert list(table_lines(COLUMNS, rows))[1] == "g\\n\\x1b[2J 1 \\x07:0"
+    [line] = json_lines(COLUMNS, rows)
+    assert json.loads(line)["group"] == "g\n\x1b[2J"
+    assert line.isprintable()

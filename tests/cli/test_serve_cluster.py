@@ -60,7 +60,7 @@ def test_a_zookeeper_that_is_not_there_is_told_in_one_sentence(
     place = ("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path))
     assert main(["serve", *place, "--zookeeper", "127.0.0.1:1/orders", *limit]) == 1
     errors = capsys.readouterr().err
-    assert errors.startswith("headwater: ZooKeeper at 127.0.0.1:1") and "300 ms" in errors
+    assert errors.startswith("headwater: ZooKeeper at 127.0.0.1:1") and "0.3 s" in errors
     assert errors.count("\n") == 1
 
 

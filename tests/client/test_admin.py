@@ -86,7 +86,7 @@ def test_topics_are_created_listed_described_and_deleted(cluster: Cluster) -> No
         listed = {topic.name: topic for topic in await admin.list_topics()}
         assert len(listed[names[0]].partitions) == 3
         require_all(await admin.delete_topics(names))
-        gone = await admin.delete_topics(names[:1])
+        gone = await admin.delete_topics(names[:1], raise_errors=False)
         assert isinstance(gone[names[0]], UnknownTopicError)
 
     async def wait_for(admin: AdminOperations, name: str) -> None:
@@ -109,7 +109,7 @@ def test_topics_that_cannot_be_created(cluster: Cluster) -> None:
             NewTopic(misconfigured, configs={"retention.ms": "soon"}),
             NewTopic(good),
         ]
-        outcomes = await admin.create_topics(topics, validate_only=True)
+        outcomes = await admin.create_topics(topics, validate_only=True, raise_errors=False)
         assert code_of(dict(outcomes), existing) is ErrorCode.TOPIC_ALREADY_EXISTS
         assert code_of(dict(outcomes), "bad name") is ErrorCode.INVALID_TOPIC_EXCEPTION
         assert code_of(dict(outcomes), too_many) is ErrorCode.INVALID_REPLICATION_FACTOR
@@ -129,7 +129,7 @@ def test_partitions_are_added_and_never_removed(cluster: Cluster) -> None:
         require_all(
             await admin.create_partitions({name: 3}, assignments={name: [[cluster.broker_id]]})
         )
-        fewer = await admin.create_partitions({name: 1, "absent": 2})
+        fewer = await admin.create_partitions({name: 1, "absent": 2}, raise_errors=False)
         assert code_of(dict(fewer), name) is ErrorCode.INVALID_PARTITIONS
         assert isinstance(fewer["absent"], UnknownTopicError)
         async with asyncio.timeout(20):
@@ -180,7 +180,7 @@ def test_settings_are_described_and_changed(cluster: Cluster) -> None:
         assert named[0].documentation
         absent = ConfigResource(ResourceType.TOPIC, "absent")
         outcomes = await admin.alter_configs(
-            {topic: [ConfigChange("retention.ms", "soon")], absent: changes}
+            {topic: [ConfigChange("retention.ms", "soon")], absent: changes}, raise_errors=False
         )
         assert code_of({"topic": outcomes[topic]}, "topic") is ErrorCode.INVALID_CONFIG
         assert str(outcomes[absent]) == "There is no topic 'absent'."
@@ -248,7 +248,7 @@ def test_records_are_deleted(cluster: Cluster) -> None:
         name = await create(admin, NewTopic(cluster.new_name(), 2, 1))
         first, second = TopicPartition(name, 0), TopicPartition(name, 1)
         await produce(cluster, name, BASE_MS, BASE_MS, BASE_MS)
-        outcomes = await admin.delete_records({first: 2, second: 5})
+        outcomes = await admin.delete_records({first: 2, second: 5}, raise_errors=False)
         assert outcomes[first] == 2
         error = outcomes[second]
         assert isinstance(error, KafkaError)
@@ -299,7 +299,9 @@ def test_log_directories_and_moving_between_them(cluster: Cluster) -> None:
         await produce(cluster, name, BASE_MS)
         listed = require_all(await admin.list_offsets({key: OffsetTime.LATEST}))
         assert listed[key].offset == 4
-        refused = await admin.alter_replica_log_dirs(cluster.broker_id, {key: "/no/such/place"})
+        refused = await admin.alter_replica_log_dirs(
+            cluster.broker_id, {key: "/no/such/place"}, raise_errors=False
+        )
         assert code_of({"key": refused[key]}, "key") is ErrorCode.LOG_DIR_NOT_FOUND
         [partial] = require_all(await admin.describe_log_dirs(partitions=[key])).values()
         assert {replica for each in partial for replica in each.replicas} == {key}

@@ -1,14 +1,19 @@
 """How admin operations on several things end, against brokers that answer as they are told."""
 
+import inspect
+import pickle
 import random
+from typing import get_args
 
 import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.admin import AdminOperations, NewTopic, OffsetTime, require_all
+from headwater.client.admin.outcomes import raised_or_returned
 from headwater.client.cluster_connection import ClusterConnection
-from headwater.client.errors import DeadlineError, UnknownTopicError
+from headwater.client.errors import DeadlineError, SeveralFailedError, UnknownTopicError
+from headwater.client.kafka_errors import TopicAlreadyExistsError
 from headwater.client.retry import RetryPolicy
 from headwater.net.peer_channel import UnsupportedVersionError
 from headwater.wire.api_keys import ApiKey
@@ -57,7 +62,7 @@ async def test_each_topic_has_its_own_outcome_and_only_what_may_pass_is_repeated
         cluster.script(ApiKey.CREATE_TOPICS, create)
         async with connection_to(cluster) as connection:
             outcomes = await AdminOperations(connection).create_topics(
-                [NewTopic("good"), NewTopic("bad")]
+                [NewTopic("good"), NewTopic("bad")], raise_errors=False
             )
         error = outcomes["bad"]
         assert isinstance(error, KafkaError)
@@ -91,12 +96,15 @@ async def test_what_never_passes_ends_as_a_deadline_for_those_it_concerns() -> N
         )
         async with connection_to(cluster, timeout_s=1.0) as connection:
             outcomes = await AdminOperations(connection).create_topics(
-                [NewTopic("good"), NewTopic("slow")]
+                [NewTopic("good"), NewTopic("slow")], raise_errors=False
             )
         assert not isinstance(outcomes["good"], KafkaError)
         assert isinstance(outcomes["slow"], DeadlineError)
         expected = "Creating topics did not succeed within 1 s: Too fast."
         assert str(outcomes["slow"]) == expected
+        with pytest.raises(DeadlineError) as raised:
+            raised_or_returned(outcomes, True)
+        assert "This is about slow." in raised.value.__notes__
 
 
 @run_async
@@ -104,8 +112,90 @@ async def test_an_answer_that_leaves_something_out() -> None:
     async with ScriptedCluster() as cluster:
         cluster.script(ApiKey.CREATE_TOPICS, lambda call: CreateTopicsResponse())
         async with connection_to(cluster) as connection:
-            outcomes = await AdminOperations(connection).create_topics([NewTopic("a")])
-        assert "left out" in str(outcomes["a"])
+            with pytest.raises(KafkaError, match="left out orders, which was asked for"):
+                await AdminOperations(connection).create_topics([NewTopic("orders")])
+
+
+@run_async
+async def test_what_changes_something_raises_all_that_failed() -> None:
+    async with ScriptedCluster() as cluster:
+        codes = {"good": 0, "old": 36, "odd": 17}
+        cluster.script(
+            ApiKey.CREATE_TOPICS,
+            lambda call: CreateTopicsResponse(
+                topics=[
+                    CreatableTopicResult(name=topic.name, error_code=codes[topic.name])
+                    for topic in call.request.topics
+                ]
+            ),
+        )
+        async with connection_to(cluster) as connection:
+            admin = AdminOperations(connection)
+            with pytest.raises(TopicAlreadyExistsError, match="Topic 'old'"):
+                await admin.create_topics([NewTopic("good"), NewTopic("old")])
+            with pytest.raises(SeveralFailedError) as raised:
+                await admin.create_topics([NewTopic(name) for name in codes])
+    error = raised.value
+    assert error.code is ErrorCode.TOPIC_ALREADY_EXISTS
+    assert str(error).startswith("2 of 3 failed. old: Topic 'old': ")
+    assert "odd: Topic 'odd': " in str(error)
+    assert list(error.outcomes) == ["good", "old", "odd"]
+    assert not isinstance(error.outcomes["good"], KafkaError)
+    assert isinstance(error.outcomes["odd"], KafkaError)
+    # It may cross to another process.
+    copied = pickle.loads(pickle.dumps(error))
+    assert (str(copied), copied.code) == (str(error), error.code)
+
+
+def test_of_many_failures_the_first_are_told() -> None:
+    failures = {f"t{number}": KafkaError("Wrong.") for number in range(50)}
+    assert str(SeveralFailedError.of(failures)).endswith("t9: Wrong. and 40 more.")
+
+
+#: What changes something, and so raises; the rest only asks.
+CHANGING = {
+    "create_topics",
+    "delete_topics",
+    "create_partitions",
+    "alter_configs",
+    "delete_records",
+    "alter_replica_log_dirs",
+    "delete_groups",
+    "remove_members",
+    "alter_group_offsets",
+    "delete_group_offsets",
+    "fence_producers",
+    "end_transactions",
+    "take_over_transactions",
+}
+ASKING = {
+    "describe_topics",
+    "describe_configs",
+    "list_offsets",
+    "describe_log_dirs",
+    "describe_groups",
+    "list_group_offsets",
+    "describe_producers",
+    "describe_transactions",
+}
+
+
+def test_every_operation_with_outcomes_either_asks_or_raises() -> None:
+    with_outcomes = {
+        name
+        for name, method in inspect.getmembers(AdminOperations, inspect.isfunction)
+        if not name.startswith("_")
+        and KafkaError in _parts_of(inspect.get_annotations(method, eval_str=True)["return"])
+    }
+    assert with_outcomes == CHANGING | ASKING
+    for name in with_outcomes:
+        parameter = inspect.signature(getattr(AdminOperations, name)).parameters.get("raise_errors")
+        assert (parameter is not None and parameter.default) == (name in CHANGING), name
+
+
+def _parts_of(annotation: object) -> set[object]:
+    """The types that a type is made of, one level below its arguments."""
+    return {part for argument in get_args(annotation) for part in (argument, *get_args(argument))}
 
 
 @run_async

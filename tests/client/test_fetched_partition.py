@@ -34,8 +34,8 @@ def offsets(fetched: FetchedPartition) -> list[int]:
     """What is to be seen, without what the first batch has before the offset."""
     return [
         record.offset
-        for encoded, _ in fetched.raw_batches()
-        for record in decode_batch(encoded)
+        for begin, _, _ in fetched.visible_batches()
+        for record in decode_batch(fetched.buffer, begin)
         if record.offset >= fetched.fetch_offset
     ]
 
@@ -68,13 +68,13 @@ def test_old_formats_are_read() -> None:
     fetched = FetchedPartition(TP, 8, buffer)
     assert offsets(fetched) == [8]
     assert fetched.next_offset == 9
-    assert [header for _, header in fetched.raw_batches()] == [None, None]
+    assert [header for _, _, header in fetched.visible_batches()] == [None, None]
 
 
 def test_a_batch_comes_with_its_header() -> None:
     buffer = batch(0, 1, leader_epoch=5, timestamp_type=TimestampType.LOG_APPEND_TIME)
-    [(first, header)] = FetchedPartition(TP, 0, buffer).raw_batches()
-    assert first == buffer
+    [(begin, end, header)] = FetchedPartition(TP, 0, buffer).visible_batches()
+    assert (begin, end) == (0, len(buffer))
     assert header is not None
     assert (header.leader_epoch, header.timestamp_type) == (5, TimestampType.LOG_APPEND_TIME)
 

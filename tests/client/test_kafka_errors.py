@@ -33,6 +33,10 @@ def sample(kind: type[KafkaError]) -> KafkaError:
         return kind(TopicPartition("orders", 0), "Something went wrong.")
     if issubclass(kind, errors.RecordDeserializationError):
         return kind(TopicPartition("orders", 0), 7, "Something went wrong.")
+    if issubclass(kind, errors.CorruptBatchError):
+        return kind(TopicPartition("orders", 0), 7, 9, "Something went wrong.")
+    if issubclass(kind, errors.SeveralFailedError):
+        return kind(ErrorCode.INVALID_CONFIG, "Something went wrong.", {"orders": None})
     return kind("Something went wrong.")
 
 

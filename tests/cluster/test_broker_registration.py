@@ -14,7 +14,6 @@ from headwater.cluster.broker_registration import (
 )
 from headwater.cluster.cluster_identity import prepare_store
 from headwater.cluster.image import BrokerInfo, EndpointInfo
-from headwater.cluster.node_documents import CorruptNodeError
 from headwater.cluster.store.embedded_session import EmbeddedSession
 from headwater.cluster.store.embedded_store import EmbeddedStore
 from headwater.cluster.store.errors import UncertainWriteError
@@ -52,14 +51,41 @@ async def test_a_registration_is_read_back_and_goes_with_the_session() -> None:
     assert again.broker_epoch > registered.broker_epoch
 
 
-@pytest.mark.parametrize("data", [b"", b"{}", b"[1]", b'{"endpoints":["nonsense"]}'])
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("3", b""),
+        ("3", b"{}"),
+        ("3", b"[1]"),
+        ("3", b'{"endpoints":["nonsense"]}'),
+        ("3", b'{"endpoints":["A://host:70000"]}'),
+        ("3", b'{"endpoints":[],"rack":7}'),
+        ("03", b'{"endpoints":[]}'),
+        ("three", b'{"endpoints":[]}'),
+        ("3000000000", b'{"endpoints":[]}'),
+    ],
+)
 @run_async
-async def test_a_registration_that_is_none_is_told(data: bytes) -> None:
+async def test_a_registration_that_is_none_is_left_out(
+    name: str, data: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
     session = (await open_in_memory()).connect()
     await prepare_store(session)
-    await session.create("/brokers/ids/3", data)
-    with pytest.raises(CorruptNodeError, match="/brokers/ids/3"):
-        await load_brokers(session)
+    registered = await register_broker(session, BROKER, 5)
+    await session.create(f"/brokers/ids/{name}", data)
+    assert await load_brokers(session) == {7: registered}
+    [line] = caplog.messages
+    assert f"/brokers/ids/{name} " in line
+
+
+@run_async
+async def test_a_mark_of_no_broker_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    session = (await open_in_memory()).connect()
+    await prepare_store(session)
+    await session.create("/brokers/unclean/three", b"")
+    assert await load_return_marks(session) == {}
+    [line] = caplog.messages
+    assert "/brokers/unclean/three" in line
 
 
 async def _marked(session: EmbeddedSession) -> tuple[set[int], set[int]]:

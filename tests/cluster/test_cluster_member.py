@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import SystemClock
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.randomness import SeededRandom
@@ -58,10 +59,11 @@ class Members:
         member = self.members[broker_id] = ClusterMember(
             connector,
             broker_info(broker_id),
-            ControllerOptions(validate_topic_configs=lambda configs: None),
+            ControllerOptions(validate_topic_configs=lambda configs, present: None),
             SystemClock(),
             random,
             self._send,
+            BackgroundTasks(),
         )
         await member.start(session, is_unclean=False)
         return member

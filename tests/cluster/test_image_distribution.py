@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
+from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.cluster import image_distribution
 from headwater.cluster.image import BrokerInfo, ClusterImage, PartitionImage, TopicImage
 from headwater.cluster.image_change import ImageChange, ImageEdits
 from headwater.cluster.image_distribution import ImageDistribution
-from headwater.cluster.image_update import fits, updated
+from headwater.cluster.image_reception import fits, updated
 from headwater.wire.cluster_messages.update_image import UpdateImageRequest, UpdateImageResponse
 from tests.support.async_tests import run_async
 from tests.support.waiting import TIMEOUT_S
@@ -90,7 +91,7 @@ async def until(condition: Callable[[], bool]) -> None:
 @run_async
 async def test_a_published_change_is_everywhere() -> None:
     brokers = PlayedBrokers()
-    distribution = ImageDistribution(OWN_ID, brokers.send, Deposed())
+    distribution = ImageDistribution(OWN_ID, brokers.send, Deposed(), BackgroundTasks())
     await publish(distribution, first_change(0, 1, 2))
     await publish(distribution, new_topic(distribution.image, "orders"))
     for broker_id in (0, 1, 2):
@@ -102,7 +103,7 @@ async def test_a_published_change_is_everywhere() -> None:
 @run_async
 async def test_changes_that_come_meanwhile_are_one_message() -> None:
     brokers = PlayedBrokers()
-    distribution = ImageDistribution(OWN_ID, brokers.send, Deposed())
+    distribution = ImageDistribution(OWN_ID, brokers.send, Deposed(), BackgroundTasks())
     await publish(distribution, first_change(0, 1))
     brokers.hanging = {1}
     for name in ("a", "b", "c", "d"):
@@ -118,7 +119,7 @@ async def test_changes_that_come_meanwhile_are_one_message() -> None:
 @run_async
 async def test_a_lost_answer_is_made_good_by_a_snapshot() -> None:
     brokers = PlayedBrokers()
-    distribution = ImageDistribution(OWN_ID, brokers.send, Deposed())
+    distribution = ImageDistribution(OWN_ID, brokers.send, Deposed(), BackgroundTasks())
     await publish(distribution, first_change(0, 1))
     brokers.answers_lost = {1: 1}
     await publish(distribution, new_topic(distribution.image, "orders"))
@@ -137,7 +138,7 @@ async def test_nobody_waits_for_a_broker_that_cannot_be_reached(
     monkeypatch.setattr(image_distribution, "RETRY_PAUSE_S", 0.01)
     brokers = PlayedBrokers()
     brokers.unreachable = {2}
-    distribution = ImageDistribution(OWN_ID, brokers.send, Deposed())
+    distribution = ImageDistribution(OWN_ID, brokers.send, Deposed(), BackgroundTasks())
     await publish(distribution, first_change(0, 1, 2))
     await publish(distribution, new_topic(distribution.image, "orders"))
     assert "orders" in brokers.images[1].topics and 2 not in brokers.images
@@ -158,7 +159,7 @@ async def test_a_broker_that_hangs_is_waited_for_once(
     monkeypatch.setattr(image_distribution, "FOLLOW_LIMIT_S", 0.05)
     brokers = PlayedBrokers()
     brokers.hanging = {2}
-    distribution = ImageDistribution(OWN_ID, brokers.send, Deposed())
+    distribution = ImageDistribution(OWN_ID, brokers.send, Deposed(), BackgroundTasks())
     await publish(distribution, first_change(0, 1, 2))
     monkeypatch.setattr(image_distribution, "FOLLOW_LIMIT_S", 1_000.0)
     await publish(distribution, new_topic(distribution.image, "orders"))
@@ -171,7 +172,7 @@ async def test_a_broker_that_hangs_is_waited_for_once(
 @run_async
 async def test_another_life_of_a_broker_begins_with_a_snapshot() -> None:
     brokers = PlayedBrokers()
-    distribution = ImageDistribution(OWN_ID, brokers.send, Deposed())
+    distribution = ImageDistribution(OWN_ID, brokers.send, Deposed(), BackgroundTasks())
     await publish(distribution, first_change(0, 1))
     del brokers.images[1]
     back = BrokerInfo(1, (), broker_epoch=9)
@@ -190,7 +191,7 @@ async def test_a_broker_that_knows_a_later_controller_ends_this_one(
 ) -> None:
     brokers = PlayedBrokers()
     deposed = Deposed()
-    distribution = ImageDistribution(OWN_ID, brokers.send, deposed)
+    distribution = ImageDistribution(OWN_ID, brokers.send, deposed, BackgroundTasks())
     await publish(distribution, first_change(0, 1))
     brokers.later_controllers = {1}
     distribution.announce(new_topic(distribution.image, "orders"))

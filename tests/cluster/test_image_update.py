@@ -18,21 +18,26 @@ from headwater.cluster.image import (
     TopicImage,
 )
 from headwater.cluster.image_change import ImageChange, ImageEdits
-from headwater.cluster.image_update import TouchedParts, fits, snapshot, updated
+from headwater.cluster.image_reception import fits, updated
+from headwater.cluster.image_update import TouchedParts, snapshot
 from headwater.wire.cluster_messages.update_image import UpdateImageRequest
 from headwater.wire.codec import decode, encode
 
-_NAMES = st.sampled_from(["orders", "payments", "__consumer_offsets", "é"])
+_NAMES = st.sampled_from(["orders", "payments", "__consumer_offsets", "a.b-c_d"])
 _BROKER_IDS = st.integers(0, 3)
 _REPLICAS = st.lists(_BROKER_IDS, min_size=1, max_size=3, unique=True).map(tuple)
-_PARTITIONS = st.builds(
-    PartitionImage,
-    replicas=_REPLICAS,
-    isr=_REPLICAS,
-    leader=st.integers(-1, 3),
-    leader_epoch=st.integers(0, 9),
-    partition_epoch=st.integers(0, 9),
-)
+
+
+@st.composite
+def _partition(draw: st.DrawFn) -> PartitionImage:
+    replicas = draw(_REPLICAS)
+    isr = draw(st.lists(st.sampled_from(replicas), min_size=1, unique=True))
+    leader = draw(st.sampled_from([*isr, -1]))
+    epochs = draw(st.tuples(st.integers(0, 9), st.integers(0, 9)))
+    return PartitionImage(replicas, tuple(isr), leader, *epochs)
+
+
+_PARTITIONS = _partition()
 _BROKERS = st.builds(
     BrokerInfo,
     broker_id=_BROKER_IDS,
@@ -153,7 +158,7 @@ def test_a_topic_that_was_made_anew_is_another_one() -> None:
     partition = PartitionImage((0,), (0,), 0, 0, 0)
     old = TopicImage("orders", uuid.UUID(int=1), (partition,))
     new = TopicImage("orders", uuid.UUID(int=2), (partition, partition))
-    image = ImageEdits({"orders": old}).apply(ClusterImage()).image
+    image = ImageEdits({"orders": old}).apply(ClusterImage(controller_id=0)).image
     touched = TouchedParts()
     gone = ImageEdits({"orders": None}).apply(image)
     touched.add(gone)

@@ -139,18 +139,21 @@ async def test_only_the_leader_in_its_present_life_is_listened_to() -> None:
 
 
 @run_async
-async def test_a_request_of_version_2_and_one_without_epochs_are_understood() -> None:
+async def test_nobody_asks_or_joins_without_telling_its_life() -> None:
     crowd = await BrokerCrowd.of(range(3))
     await crowd.create("t", (1, 2))
-    request = crowd.alteration(1, [])
-    _partition(request).new_isr = [1]
-    await crowd.seat.controller.alter_partitions(request)
-    assert crowd.partition().isr == (1,)
+    request = crowd.alteration(1, [1])
+    request.broker_epoch = -1
+    response = await crowd.seat.controller.alter_partitions(request)
+    assert (response.error_code, response.topics) == (ErrorCode.STALE_BROKER_EPOCH, [])
+    assert crowd.partition().isr == (1, 2)
+    await crowd.alter([1])
     request = crowd.alteration(1, [1, 2])
     for member in _partition(request).new_isr_with_epochs:
         member.broker_epoch = -1
-    await crowd.seat.controller.alter_partitions(request)
-    assert crowd.partition().isr == (1, 2)
+    response = await crowd.seat.controller.alter_partitions(request)
+    assert response.topics[0].partitions[0].error_code == ErrorCode.INELIGIBLE_REPLICA
+    assert crowd.partition().isr == (1,)
     await crowd.close()
 
 

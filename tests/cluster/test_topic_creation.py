@@ -23,7 +23,7 @@ from tests.support.metadata_stores import open_in_memory
 Assigned = ManualAssignment
 
 
-def _refuse_unknown(configs: Mapping[str, str]) -> None:
+def _refuse_unknown(configs: Mapping[str, str], present: Mapping[str, str]) -> None:
     for name in configs:
         if name != "retention.ms":
             raise SettingError(f"There is no setting {name}.")
@@ -82,6 +82,7 @@ async def _cluster(
         (NewTopic("t", 1, -1, [Assigned(0, (0,))]), ErrorCode.INVALID_REQUEST),
         (NewTopic("t", -1, 1, [Assigned(0, (0,))]), ErrorCode.INVALID_REQUEST),
         (NewTopic("t", assignments=[Assigned(1, (0,))]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (NewTopic("__cluster_metadata"), ErrorCode.TOPIC_AUTHORIZATION_FAILED),
         (NewTopic("t", assignments=[Assigned(-1, (0,))]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
         (NewTopic("t", assignments=[Assigned(0, ())]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
         (NewTopic("t", assignments=[Assigned(0, (0, 0))]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),

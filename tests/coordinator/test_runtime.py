@@ -84,6 +84,7 @@ def new_runtime(broker: HandlerBroker) -> Runtime:
         timer=context.timer,
         clock=context.clock,
         run_in_thread=context.run_in_thread,
+        tasks=context.background,
     )
     options = ShardLogOptions(
         write_timeout_ms=lambda: 5_000,

@@ -122,6 +122,7 @@ def test_one_who_sends_nothing_or_reads_nothing_is_cut_off(
     monkeypatch: pytest.MonkeyPatch, fast_loop: bool
 ) -> None:
     monkeypatch.setattr(http_endpoint, "CONNECTION_S_MAX", 0.2)
+    monkeypatch.setattr(http_endpoint, "REQUEST_S_MAX", 0.2)
 
     async def large(path: str) -> HttpAnswer:
         return HttpAnswer(b"x" * (64 << 20))
@@ -139,19 +140,48 @@ def test_one_who_sends_nothing_or_reads_nothing_is_cut_off(
     serve(scenario, fast_loop=fast_loop)
 
 
-def test_there_are_not_more_connections_than_allowed() -> None:
+@pytest.mark.parametrize("fast_loop", [False, True])
+@pytest.mark.parametrize("sent", [b"", b"GET /page HT", b"GET /slow HTTP/1.1\r\n\r\n"])
+def test_however_many_there_are_a_newcomer_gets_through(fast_loop: bool, sent: bytes) -> None:
+    slow = asyncio.Event()
+
+    async def answer(path: str) -> HttpAnswer | None:
+        if path == "/slow":
+            await slow.wait()
+        return await page(path)
+
     async def scenario(endpoint: HttpEndpoint) -> None:
-        held = [await asyncio.open_connection(HOST, endpoint.port) for _ in range(CONNECTIONS_MAX)]
-        for _ in range(1000):
-            if len(endpoint.connections) == CONNECTIONS_MAX:
-                break
-            await asyncio.sleep(0.005)
-        assert await exchange(endpoint, b"GET /page HTTP/1.1\r\n\r\n") == b""
-        for _, writer in held:
-            writer.close()
+        endpoint.handler = answer
+        held = []
+        for _ in range(CONNECTIONS_MAX + 10):
+            _, writer = await asyncio.open_connection(HOST, endpoint.port)
+            writer.write(sent)
+            held.append(writer)
+        for _ in range(3):
+            answered = await exchange(endpoint, b"GET /page HTTP/1.1\r\n\r\n")
+            assert answered.endswith(b"hello\n")
+            assert len(endpoint.connections) <= CONNECTIONS_MAX
+        slow.set()
+        for writer in held:
+            writer.transport.abort()
         assert await _gone(endpoint)
-        answer = await exchange(endpoint, b"GET /page HTTP/1.1\r\n\r\n")
-        assert answer.endswith(b"hello\n")
+
+    serve(scenario, fast_loop=fast_loop)
+
+
+def test_a_request_in_drops_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_endpoint, "REQUEST_S_MAX", 0.2)
+
+    async def scenario(endpoint: HttpEndpoint) -> None:
+        reader, writer = await asyncio.open_connection(HOST, endpoint.port)
+        ended = asyncio.ensure_future(reader.read())
+        while not ended.done():
+            writer.write(b"x")
+            await asyncio.sleep(0.01)
+        with contextlib.suppress(ConnectionError):
+            assert await ended == b""
+        writer.transport.abort()
+        assert await _gone(endpoint)
 
     serve(scenario)
 

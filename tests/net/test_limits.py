@@ -4,7 +4,8 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.net.limits import ConnectionCounters, ConnectionLimits, ReceiveBudget
+from headwater.net.limits import ConnectionCounters, ConnectionLimits
+from headwater.net.receive_budget import ReceiveBudget
 from tests.support.transports import turns
 
 
@@ -128,6 +129,15 @@ class _Counted:
         self.bytes_out = bytes_out
         self.requests = requests
 
+    def receiving_bytes(self) -> int:
+        return 0
+
+    def grow(self) -> None:
+        raise AssertionError("nothing is under way")
+
+    def drop(self, reason: str) -> None:
+        raise AssertionError("nothing is under way")
+
 
 def test_totals_count_open_and_closed_connections() -> None:
     counters = ConnectionCounters()
@@ -160,3 +170,20 @@ def test_connections_are_refused_by_number_and_by_host() -> None:
     assert "3 connections already" in limits.refusal("c")
     limits.connections_max = 4
     assert limits.refusal("c") == ""
+
+
+def test_a_few_connections_from_this_machine_are_accepted_above_the_limits() -> None:
+    limits = ConnectionLimits(
+        connections_max=1, connections_max_by_host={"127.0.0.1": 0}, connections_reserved=2
+    )
+    limits.counters.add(_Counted(0, 0, 0), "10.0.0.1")
+    for host in ("127.0.0.1", "127.3.2.1", "::1", "::ffff:127.0.0.1"):
+        assert limits.refusal(host) and limits.has_reserve(host)
+    for host in ("10.0.0.1", "::2", "::ffff:10.0.0.1", "localhost", ""):
+        assert not limits.has_reserve(host)
+    reserved = [_Counted(0, 0, 0), _Counted(1, 0, 0)]
+    for connection in reserved:
+        limits.counters.add(connection, "127.0.0.1", is_reserved=True)
+    assert not limits.has_reserve("127.0.0.1")
+    limits.counters.remove(reserved[0], "127.0.0.1")
+    assert limits.has_reserve("127.0.0.1")

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.replication.isr_changes import IsrChanges
@@ -108,7 +109,7 @@ class _Controller:
 
 
 def _changes(controller: _Controller, epochs: Callable[[], int] = lambda: 77) -> IsrChanges:
-    return IsrChanges(controller.ask, node_id=0, broker_epoch=epochs)
+    return IsrChanges(controller.ask, node_id=0, broker_epoch=epochs, tasks=BackgroundTasks())
 
 
 def _run(scenario: Coroutine[Any, Any, None]) -> None:

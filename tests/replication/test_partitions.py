@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
+from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import ManualClock
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
@@ -73,6 +74,8 @@ class _Broker:
             isr_changes=self.controller,
             clock=self.clock,
             run_in_thread=self._run,
+            run_in_one_thread=self._run,
+            tasks=BackgroundTasks(),
         )
         self.image = ClusterImage()
         self.thread_count = 0

@@ -9,6 +9,7 @@ from functools import partial
 
 import pytest
 
+from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.errors import ErrorCode
 from headwater.replication.follower_options import FetcherOptions
 from headwater.replication.partition import Partition
@@ -39,6 +40,7 @@ class Following:
             connect=self.leader.connect,
             options=lambda: self.options,
             clock=SimulatedClock(self.loop),
+            tasks=BackgroundTasks(),
             on_truncated=self._note_truncation,
         )
 

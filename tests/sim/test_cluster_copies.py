@@ -2,27 +2,20 @@ import pytest
 
 from headwater.sim.transaction_history import Ending
 from tests.support.cluster_copy_campaign import ClusterCopyCampaign
-from tests.support.hash_seeds import hashes_in_processes
 from tests.support.tiers import rounds
 
 #: The seeds are run in so many parts, which may run at the same time.
-PARTS = 2
+PARTS = rounds(small=1, full=2)
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_everything_is_copied_once_while_coordinators_move(part: int) -> None:
     crash_count = committed_count = 0
-    for seed in range(part, rounds(small=12, full=120), PARTS):
+    for seed in range(part, rounds(small=8, full=80), PARTS):
         campaign = ClusterCopyCampaign(seed)
         campaign.run(event_count=12)
         crash_count += campaign.cluster.crash_count
         committed_count += campaign.transactions.count(Ending.COMMITTED)
-    # The campaign would prove little without these.
+    # The campaign would prove little without these, of which there are far more.
     assert crash_count > 3
     assert committed_count > 20
-
-
-def test_a_seed_is_the_same_in_another_process() -> None:
-    seeds = rounds(small=1, full=10)
-    one, other = hashes_in_processes("cluster_copy_campaign", "ClusterCopyCampaign", seeds)
-    assert one == other and len(one) == seeds

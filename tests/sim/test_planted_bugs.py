@@ -22,7 +22,7 @@ from tests.support.broker_campaign import BrokerCampaign
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 #: A bug that this many seeds do not find would stay hidden.
-SEEDS_MAX = 25
+SEEDS_MAX = 60
 
 
 def acknowledge_before_sync(monkeypatch: pytest.MonkeyPatch) -> None:

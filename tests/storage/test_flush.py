@@ -1,6 +1,7 @@
 """How far a log is durable, and how many waiting writers share one sync."""
 
 import asyncio
+import errno
 import random
 from collections.abc import Callable
 
@@ -247,6 +248,30 @@ def test_a_failing_sync_fails_all_who_wait_and_the_log() -> None:
         with pytest.raises(LogStorageError):
             await shared.wait_until_durable(1)
         assert log.flushed_offset == 0
+
+    asyncio.run(scenario())
+
+
+def test_a_sync_without_a_descriptor_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headwater.storage.flush.EXHAUSTED_PAUSE_S", 0.001)
+
+    async def scenario() -> None:
+        disk = new_disk()
+        log, threads = open_log(disk, DIRECTORY), Threads()
+        shared = SharedFsync(log, threads.run)
+        append(log, b"v")
+        disk.faults = [Fault({"sync_dir"}, DIRECTORY, errno.EMFILE, hit_count_max=2)]
+        waiter = asyncio.create_task(shared.wait_until_durable(1))
+        while not waiter.done():
+            await asyncio.sleep(0.001)
+            if threads.waiting:
+                await threads.finish_one()
+        await waiter
+        assert (log.failure, log.flushed_offset, shared.round_count) == (None, 1, 3)
+        # The directory too: what it was not synced for before is not forgotten.
+        for seed in range(10):
+            lost = disk.after_power_loss(random.Random(seed))
+            assert open_log(lost, DIRECTORY).log_end_offset == 1
 
     asyncio.run(scenario())
 

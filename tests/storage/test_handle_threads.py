@@ -16,6 +16,7 @@ class StoppedInSync(DiskFiles):
     """A disk on which a sync stays in the middle of the call until it is told to go on."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.in_sync = threading.Event()
         self.may_return = threading.Event()
         self.synced_descriptor = -1

@@ -14,7 +14,8 @@ from headwater.storage.errors import (
     RecordBatchTooLargeError,
     RecordTooLargeError,
 )
-from headwater.storage.log_config import LogConfig
+from headwater.storage.leader_append import WALKED_INLINE_RECORDS_MAX, takes_long
+from headwater.storage.log_config import LogConfig, RecordsValidation
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.producer_entry import AppendOrigin
 from headwater.wire.records import (
@@ -369,3 +370,13 @@ def test_control_batches_of_a_coordinator_can_be_read_back() -> None:
     end_transaction(log, 7, commit=False)
     assert [h.is_control for h in headers_of(log)] == [False, True]
     assert len(list(decode_records(all_bytes(log)))) == 2
+
+
+def test_many_small_records_are_left_to_a_thread() -> None:
+    records = [Record(number, 0, None, None) for number in range(WALKED_INLINE_RECORDS_MAX + 1)]
+    many, few = encode_batch(records), encode_batch(records[:-1])
+    compressed = encode_batch(records, compression=Compression.GZIP)
+    assert takes_long(many, LogConfig())
+    assert not takes_long(few, LogConfig())
+    assert not takes_long(compressed + bytes(len(many)), LogConfig())
+    assert not takes_long(many, LogConfig(records_validation=RecordsValidation.HEADER))

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from headwater.base.settings import DynamicScope, SettingError
-from headwater.storage.log_config import LogConfig
+from headwater.storage.log_config import LogConfig, RecordsValidation
 from headwater.storage.log_settings import (
     LOG_SETTINGS,
     TOPIC_LOG_SETTINGS,
@@ -37,6 +37,7 @@ BROKER_DEFAULTS: dict[str, tuple[object, float | None, float | None]] = {
     "log.cleaner.threads": (1, 0, None),
     "log.cleanup.policy": (("delete",), None, None),
     "log.dir": ("/tmp/kafka-logs", None, None),
+    "log.dir.reserve.bytes": (8 << 20, 0, None),
     "log.dirs": (None, None, None),
     "log.flush.interval.messages": (LONG, 1, None),
     "log.flush.interval.ms": (None, 0, None),
@@ -51,6 +52,7 @@ BROKER_DEFAULTS: dict[str, tuple[object, float | None, float | None]] = {
     "log.message.timestamp.before.max.ms": (LONG, 0, None),
     "log.message.timestamp.type": ("CreateTime", None, None),
     "log.preallocate": (False, None, None),
+    "log.records.validation": ("structure", None, None),
     "log.retention.bytes": (-1, None, None),
     "log.retention.check.interval.ms": (300_000, 1, None),
     "log.retention.hours": (168, -1, None),
@@ -62,6 +64,7 @@ BROKER_DEFAULTS: dict[str, tuple[object, float | None, float | None]] = {
     "log.roll.ms": (None, 1, None),
     "log.segment.bytes": (1_073_741_824, 1_048_576, None),
     "log.segment.delete.delay.ms": (60_000, 0, None),
+    "max.decompressed.message.bytes": (128 << 20, 0, None),
     "message.max.bytes": (1_048_588, 0, None),
     "num.recovery.threads.per.data.dir": (2, 1, None),
     "producer.id.expiration.check.interval.ms": (600_000, 1, None),
@@ -82,6 +85,7 @@ TOPIC_DEFAULTS: dict[str, tuple[object, str]] = {
     "flush.ms": (LONG, "log.flush.interval.ms"),
     "index.interval.bytes": (4096, "log.index.interval.bytes"),
     "max.compaction.lag.ms": (LONG, "log.cleaner.max.compaction.lag.ms"),
+    "max.decompressed.message.bytes": (128 << 20, "max.decompressed.message.bytes"),
     "max.message.bytes": (1_048_588, "message.max.bytes"),
     "message.timestamp.after.max.ms": (3_600_000, "log.message.timestamp.after.max.ms"),
     "message.timestamp.before.max.ms": (LONG, "log.message.timestamp.before.max.ms"),
@@ -89,6 +93,7 @@ TOPIC_DEFAULTS: dict[str, tuple[object, str]] = {
     "min.cleanable.dirty.ratio": (0.5, "log.cleaner.min.cleanable.ratio"),
     "min.compaction.lag.ms": (0, "log.cleaner.min.compaction.lag.ms"),
     "preallocate": (False, "log.preallocate"),
+    "records.validation": ("structure", "log.records.validation"),
     "retention.bytes": (-1, "log.retention.bytes"),
     "retention.ms": (7 * DAY_MS, "log.retention.ms"),
     "segment.bytes": (1_073_741_824, "log.segment.bytes"),
@@ -162,6 +167,8 @@ OVERRIDES: list[tuple[str, str, str, object]] = [
     ("flush.messages", "1", "flush_messages", 1),
     ("flush.ms", "5", "flush_ms", 5),
     ("index.interval.bytes", "5", "index_interval_bytes", 5),
+    ("max.decompressed.message.bytes", "5", "max_decompressed_message_bytes", 5),
+    ("max.decompressed.message.bytes", "2147483639", "max_decompressed_message_bytes", 256 << 20),
     ("max.compaction.lag.ms", "5", "max_compaction_lag_ms", 5),
     ("max.message.bytes", "5", "max_message_bytes", 5),
     ("message.timestamp.after.max.ms", "5", "message_timestamp_after_max_ms", 5),
@@ -174,6 +181,7 @@ OVERRIDES: list[tuple[str, str, str, object]] = [
     ),
     ("min.cleanable.dirty.ratio", "0.1", "min_cleanable_dirty_ratio", 0.1),
     ("min.compaction.lag.ms", "5", "min_compaction_lag_ms", 5),
+    ("records.validation", "full", "records_validation", RecordsValidation.FULL),
     ("retention.bytes", "5", "retention_bytes", 5),
     ("retention.ms", "-1", "retention_ms", -1),
     ("segment.bytes", "1048576", "segment_bytes", 1 << 20),

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from headwater.base.errors import KafkaError
 from headwater.storage.errors import LogStorageError, OutOfOrderSequenceError
-from headwater.storage.log_config import LogConfig
+from headwater.storage.log_config import LogConfig, RecordsValidation
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.plain_append import append_plain_batch
-from headwater.wire.records import Compression, TimestampType
+from headwater.wire.records import Compression, Record, TimestampType, encode_batch
 from headwater.wire.records.batch_header import write_crc
 from tests.support.logs import DIRECTORY, NOW_MS, SMALL_SEGMENTS, batch_of, new_disk, open_log
 
@@ -26,6 +26,12 @@ CONFIGS = {
     "recompressing": dataclasses.replace(SMALL_SEGMENTS, compression=Compression.LZ4),
     "small messages": dataclasses.replace(SMALL_SEGMENTS, max_message_bytes=150),
     "bounded times": dataclasses.replace(SMALL_SEGMENTS, message_timestamp_before_max_ms=1_000),
+    "headers only": dataclasses.replace(
+        SMALL_SEGMENTS, records_validation=RecordsValidation.HEADER
+    ),
+    "full validation": dataclasses.replace(
+        SMALL_SEGMENTS, records_validation=RecordsValidation.FULL
+    ),
 }
 
 
@@ -63,7 +69,7 @@ class Step(NamedTuple):
             )
         )
         if self.change is not None:
-            batch[self.change.position] = self.change.byte
+            batch[min(self.change.position, len(batch) - 1)] = self.change.byte
             if self.change.mended:
                 write_crc(batch, 0, len(batch))
         return batch + self.surplus
@@ -79,7 +85,7 @@ steps = st.builds(
     transactional=st.sampled_from([False, False, False, True]),
     timestamp=st.sampled_from([NOW_MS, NOW_MS, NOW_MS - 5_000, NOW_MS + 3_700_000, -1]),
     leader_epoch=st.sampled_from([3, 3, 3, 4]),
-    change=st.none() | st.builds(Change, st.integers(0, 60), st.integers(0, 255), st.booleans()),
+    change=st.none() | st.builds(Change, st.integers(0, 90), st.integers(0, 255), st.booleans()),
     surplus=st.sampled_from([b"", b"", b"", b"\0"]),
 )
 
@@ -145,12 +151,30 @@ def test_both_ways_lead_to_the_same_log(name: str, some: list[Step]) -> None:
         assert mine == other
 
 
-def test_ordinary_batches_take_the_short_way() -> None:
-    log = open_log(new_disk(), DIRECTORY)
+@pytest.mark.parametrize("validation", [RecordsValidation.HEADER, RecordsValidation.STRUCTURE])
+def test_ordinary_batches_take_the_short_way(validation: RecordsValidation) -> None:
+    log = open_log(new_disk(), DIRECTORY, LogConfig(records_validation=validation))
     log.append_as_leader(batch_of(b"first"), leader_epoch=0, now_ms=NOW_MS)
     for compression in Compression:
         batch = bytearray(batch_of(b"a", b"b", compression=compression))
         assert append_plain_batch(log, memoryview(batch), 0, NOW_MS) == 1 + 2 * compression
+
+
+def test_only_compressed_batches_leave_the_short_way_if_all_are_validated() -> None:
+    log = open_log(new_disk(), DIRECTORY, LogConfig(records_validation=RecordsValidation.FULL))
+    log.append_as_leader(batch_of(b"first"), leader_epoch=0, now_ms=NOW_MS)
+    batch = bytearray(batch_of(b"a", compression=Compression.LZ4))
+    assert append_plain_batch(log, memoryview(batch), 0, NOW_MS) is None
+    assert append_plain_batch(log, memoryview(bytearray(batch_of(b"a"))), 0, NOW_MS) == 1
+
+
+def test_records_without_timestamps_take_the_short_way() -> None:
+    log = open_log(new_disk(), DIRECTORY)
+    log.append_as_leader(batch_of(b"first"), leader_epoch=0, now_ms=NOW_MS)
+    for compression in Compression:
+        record = Record(0, -1, None, b"value")
+        batch = bytearray(encode_batch([record], compression=compression))
+        assert append_plain_batch(log, memoryview(batch), 0, NOW_MS) == 1 + compression
 
 
 def test_a_numbered_producer_takes_the_short_way_from_its_second_batch_on() -> None:

@@ -74,7 +74,7 @@ def test_minus_one_keeps_for_ever() -> None:
 
 
 def test_when_all_has_expired_the_log_rolls_first() -> None:
-    log = log_of_segments(LogConfig(segment_bytes=200, retention_ms=1000), [0] * 5)
+    log = log_of_segments(LogConfig(segment_bytes=200, retention_ms=1000), [1] * 5)
     assert dropped(log) == [0, 2, 4]
     assert bases(log) == [5]
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (5, 5, 0)
@@ -82,9 +82,10 @@ def test_when_all_has_expired_the_log_rolls_first() -> None:
     assert append(log, b"next").base_offset == 5
 
 
-def test_records_without_a_timestamp_are_as_old_as_their_file() -> None:
+@pytest.mark.parametrize("timestamp", [-1, 0], ids=["none", "zero, which stood for none"])
+def test_records_without_a_timestamp_are_as_old_as_their_file(timestamp: int) -> None:
     disk = new_disk()
-    log = log_of_segments(LogConfig(segment_bytes=200, retention_ms=1000), [-1] * 4, disk)
+    log = log_of_segments(LogConfig(segment_bytes=200, retention_ms=1000), [timestamp] * 4, disk)
     written_ms = disk.clock.wall_ms()
     assert dropped(log, written_ms + 1000) == []
     assert dropped(log, written_ms + 1001) == [0, 2]

@@ -19,7 +19,12 @@ from headwater.storage.log_config import LogConfig
 from headwater.storage.open_transactions import CompletedTransaction
 from headwater.storage.segment import BatchPosition, LogSegment
 from headwater.storage.segment_files import DELETED, SEGMENT_SUFFIXES, segment_path
-from headwater.wire.records import Record, encode_batch, iter_batch_headers
+from headwater.wire.records import (
+    DECOMPRESSED_BYTES_MAX,
+    Record,
+    encode_batch,
+    iter_batch_headers,
+)
 from tests.support.logs import NOW_MS, leader_batch, new_disk, sized_batch
 
 
@@ -177,7 +182,7 @@ def test_a_timestamp_is_found_as_a_scan_of_all_records_would(
     expected = next(
         (each for each in records if each[0] >= timestamp and each[1] >= starting_offset), None
     )
-    assert segment.find_timestamp(timestamp, starting_offset) == expected
+    assert segment.find_timestamp(timestamp, starting_offset, DECOMPRESSED_BYTES_MAX) == expected
     largest = max((each for each, _ in records), default=-1)
     assert segment.latest.timestamp == largest
 

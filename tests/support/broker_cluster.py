@@ -41,6 +41,7 @@ from headwater.wire.messages.create_topics import (
 )
 from headwater.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from headwater.wire.schema import Message
+from tests.support.broker_peers import prove
 
 BROKER_IDS = (1, 2, 3)
 _TIMEOUT_S = 30.0
@@ -226,6 +227,12 @@ class BrokerCluster:
         """A connection of one's own, to be closed by whoever asked for it."""
         endpoint = self.servers[broker_id].listeners.endpoints[0]
         return await PeerChannel.connect(endpoint.host, endpoint.port, client_id="test")
+
+    async def connect_as(self, speaker_id: int, broker_id: int) -> PeerChannel:
+        """The same, as the connection of another broker."""
+        channel = await self.connect(broker_id)
+        await prove(channel, self.context(broker_id), speaker_id)
+        return channel
 
     async def create_topic(
         self,

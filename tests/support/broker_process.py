@@ -151,8 +151,15 @@ class BrokerProcess:
 
     def resident_bytes(self) -> int:
         """Its memory, as the kernel counts it (VmRSS)."""
+        return self._status_bytes("VmRSS")
+
+    def peak_resident_bytes(self) -> int:
+        """The most memory that it has had at once (VmHWM)."""
+        return self._status_bytes("VmHWM")
+
+    def _status_bytes(self, name: str) -> int:
         status = Path(f"/proc/{self.pid}/status").read_text()
-        [line] = [line for line in status.splitlines() if line.startswith("VmRSS:")]
+        [line] = [line for line in status.splitlines() if line.startswith(f"{name}:")]
         return int(line.split()[1]) * 1024
 
     def cpu_s(self) -> float:

@@ -151,9 +151,10 @@ class ClusterCampaign:
     async def _finish_clients(self) -> None:
         for producer in self._producers:
             producer.finish()
-        done, late = await asyncio.wait(self._working, timeout=HEALED_TIME_MAX_S)
-        for task in (*done, *(task for task in self._endless if task.done())):
-            task.result()
+        _, late = await asyncio.wait(self._working, timeout=HEALED_TIME_MAX_S)
+        for task in (*self._working, *self._endless):
+            if task.done():
+                task.result()
         if late:
             raise PropertyViolated(
                 f"in a healed world everybody gets done: {len(late)} producers do not within "

@@ -2,7 +2,7 @@
 
 Several things happen at once, each to a broker of its own: the broker is killed, loses its power,
 stops in order, stands still, is cut off from others or from the metadata store, loses its session,
-has a slow disk. Each goes over by itself after a while.
+has a slow disk, is left alone and then loses its power. Each goes over by itself after a while.
 
 The fault model is that of the durability promise: of every ISR of two or more, one member at least
 does not lose what it has not synced before the others are out of the ISR or have caught up. Killed
@@ -22,6 +22,11 @@ from headwater.sim.history import PropertyViolated
 from headwater.sim.network import NetworkConditions
 
 REPLICATION_FACTOR = 3
+
+#: Far longer than anything that happens takes to go over.
+_TROUBLE_S_MAX = 120.0
+#: How long a broker that is gone may stay in sync.
+_SESSION_S_MAX = 6.0
 
 Event = Callable[[BrokerHost], Awaitable[None]]
 
@@ -51,6 +56,7 @@ class ClusterTrouble:
             (self.slow_disk, 2),
             (self.break_connections, 2),
             (self.kill_all, 1),
+            (self.leave_alone, 1),
         ]
 
     # -- how it goes on --------------------------------------------------------------------------
@@ -86,7 +92,11 @@ class ClusterTrouble:
 
     async def heal(self, partitions: Sequence[TopicPartition], time_max_s: float) -> None:
         """Let it all be over, and wait until every replica is in sync again."""
+        over_s = self._world.loop.time() + _TROUBLE_S_MAX
         while self._happening:
+            if self._world.loop.time() > over_s:
+                late = [host.name for host in self._happening]
+                raise PropertyViolated(f"in a healed world brokers come back: {late} do not")
             await asyncio.wait(self._happening.values(), timeout=1.0)
             self.check()
         self._world.network.conditions = NetworkConditions()
@@ -133,6 +143,19 @@ class ClusterTrouble:
                 other.kill()
                 self._begin(self._come_back, other)
         await self._come_back(host)
+
+    async def leave_alone(self, host: BrokerHost) -> None:
+        """The others end for long; when nobody else is in sync any more, the power goes."""
+        for other in self._world.hosts:
+            if other is not host and other not in self._happening:
+                self._begin(self.end_for_long, other)
+        await asyncio.sleep(_SESSION_S_MAX + 1.0)
+        await self.lose_power(host)
+
+    async def end_for_long(self, host: BrokerHost) -> None:
+        host.kill()
+        await asyncio.sleep(_SESSION_S_MAX + 2.0)
+        await self._start(host)
 
     async def lose_power(self, host: BrokerHost) -> None:
         if self._random.random() < 0.2:
@@ -203,7 +226,7 @@ class ClusterChoices:
             "default.replication.factor": str(REPLICATION_FACTOR),
             "min.insync.replicas": "2",
             "auto.create.topics.enable": "false",
-            "zookeeper.session.timeout.ms": rng.choice(("2000", "6000")),
+            "zookeeper.session.timeout.ms": rng.choice(("2000", f"{_SESSION_S_MAX * 1000:.0f}")),
             "replica.lag.time.max.ms": rng.choice(("1500", "4000")),
             "replica.fetch.wait.max.ms": rng.choice(("100", "500")),
             "replica.fetch.backoff.ms": rng.choice(("50", "500")),

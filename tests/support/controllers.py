@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import ManualClock
 from headwater.base.randomness import SeededRandom
 from headwater.cluster.broker_registration import register_broker
@@ -81,6 +82,7 @@ async def new_seat(
         clock,
         random,
         lambda: depositions.append(election.epoch),
+        BackgroundTasks(),
     )
     return Seat(controller, publisher, broker, election.epoch, depositions)
 

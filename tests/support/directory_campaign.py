@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 from headwater.base.ids import TopicPartition
 from headwater.sim.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
+from headwater.sim.trace import Trace
 from headwater.storage.directories.directory_entries import EntryKind, list_entries
 from headwater.storage.directories.log_directories import LogDirectories
 from headwater.storage.directories.maintenance import Maintenance
@@ -28,6 +29,7 @@ from headwater.storage.partition_log import PartitionLog
 from headwater.storage.retention import delete_records_before
 from headwater.storage.truncation import truncate_to
 from tests.support.broker_logs import append, open_directories
+from tests.support.disk_trace import note_contents, note_operations
 from tests.support.logs import NOW_MS, read_records
 
 PATHS = ["/a", "/b"]
@@ -81,7 +83,7 @@ class DirectoryCampaign:
         self.value_number = 0
         self.leader_epoch = 0
         self.crash_count = 0
-        self.trace: list[str] = []
+        self.trace = Trace(lambda: self.now_ms / 1000)
         self.directories: LogDirectories
         self.maintenance: Maintenance
         self._open()
@@ -94,22 +96,32 @@ class DirectoryCampaign:
 
     # -- the campaign ----------------------------------------------------------------------------
 
-    def run(self, step_count: int) -> None:
-        """Raises AssertionError, its first line the seed, if logs and model ever disagree."""
+    def run(self, step_count: int) -> str:
+        """Raises AssertionError, its first line the seed, if logs and model ever disagree.
+
+        Returns the hash of the trace.
+        """
         try:
             for _ in range(step_count):
                 self.step()
             self.restart()
         except Exception as error:
-            steps = "\n".join(self.trace[-25:])
-            raise AssertionError(f"seed {self.seed}: {self.config}\n{error!r}\n{steps}") from error
+            note_operations(self.trace, self.disk)
+            raise AssertionError(
+                f"seed {self.seed}: {self.config}\n{error!r}\n{self.trace.latest()}"
+            ) from error
+        note_operations(self.trace, self.disk)
+        note_contents(self.trace, self.disk)
+        return self.trace.hash
 
     def step(self) -> None:
         operations = self.operations()
         operation = self.rng.choices(list(operations), list(operations.values()))[0]
         self.now_ms += self.rng.randrange(30)
         cut = self.rng.randrange(25) if self.rng.random() < 0.08 else None
-        self.trace.append(operation.__name__ + ("" if cut is None else f", power goes at {cut}"))
+        note_operations(self.trace, self.disk)
+        power = "" if cut is None else f", power goes at {cut}"
+        self.trace.note("step", f"{operation.__name__}{power}")
         if cut is None:
             operation()
             return
@@ -173,7 +185,7 @@ class DirectoryCampaign:
 
     def maintain(self) -> None:
         name = self.rng.choice(list(self.maintenance.tasks))
-        self.trace[-1] += f": {name}"
+        self.trace.note("step", f"it is {name}")
         self.maintenance.tasks[name].run_now(self.now_ms)
         self._note_starts()
 
@@ -232,6 +244,7 @@ class DirectoryCampaign:
     def crash(self) -> None:
         self.crash_count += 1
         flushed = {log.partition: log.flushed_offset for log in self.directories}
+        note_operations(self.trace, self.disk)
         self.disk = self.disk.crash(self.rng)
         self._open()
         self.compare(flushed)

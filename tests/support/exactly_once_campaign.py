@@ -169,9 +169,10 @@ class ExactlyOnceCampaign(BrokerCampaign):
 
     async def _finish_clients(self) -> None:
         limit_s = broker_campaign.HEALED_TIME_MAX_S
-        done, late = await asyncio.wait(self._working, timeout=limit_s)
-        for task in done:
-            task.result()
+        _, late = await asyncio.wait(self._working, timeout=limit_s)
+        for task in self._working:
+            if task.done():
+                task.result()
         if late:
             raise PropertyViolated(f"in a healed world everybody gets done: {len(late)} do not")
         process, link = self.world.start_client("watcher")

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from headwater.base.ids import TopicPartition
 from headwater.client.consumer.consumer_record import ConsumerRecord
+from headwater.client.corrupt_batches import check_offsets_grow
 from headwater.client.fetched_partition import FetchedPartition
 from headwater.wire.records import (
     MAGIC_V1,
@@ -71,12 +72,15 @@ def batch_lists(draw: st.DrawFn) -> list[bytes]:
 def read_plainly(fetched: FetchedPartition, start: int) -> list[ConsumerRecord]:
     """Batch by batch and record by record; what is good before a damage, which is then raised."""
     found: list[ConsumerRecord] = []
-    for batch, header in fetched.raw_batches():
+    for begin, _, header in fetched.visible_batches():
         kind = TimestampType.CREATE_TIME if header is None else header.timestamp_type
         epoch = -1 if header is None else header.leader_epoch
+        records = decode_batch(fetched.buffer, begin)
+        if header is not None:
+            check_offsets_grow(records)
         found += [
             ConsumerRecord(*PARTITION, offset, timestamp, kind, key, value, headers, epoch)
-            for offset, timestamp, key, value, headers in decode_batch(batch)
+            for offset, timestamp, key, value, headers in records
             if offset >= start
         ]
     return found

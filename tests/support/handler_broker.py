@@ -24,6 +24,7 @@ from headwater.broker.server import BrokerServer
 from headwater.broker.settings.static_settings import static_of
 from headwater.cluster.new_topic import NewTopic
 from headwater.net.connection import Connection
+from headwater.net.peer_identity import ANONYMOUS, PeerIdentity
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.codec import decode, encode
 from headwater.wire.records import Record, encode_batch
@@ -42,12 +43,17 @@ class FakeConnection:
     local: tuple[str, int] = DIALLED
     peer: tuple[str, int] = ("192.0.2.9", 40_000)
     listener_name: str = "PLAINTEXT"
+    identity: PeerIdentity = ANONYMOUS
 
 
 class HandlerBroker:
     def __init__(self, context: BrokerContext) -> None:
         self.context = context
         self.connection = FakeConnection()
+
+    def become_broker(self, broker_id: int = 0) -> None:
+        """From now on ask as a connection that has proven to be that broker."""
+        self.connection.identity = PeerIdentity(broker_id)
 
     async def ask(
         self, request: Message, response_class: type[Answer], *, version: int | None = None

@@ -65,6 +65,16 @@ class HostileFrames:
         [(_, make)] = self._random.choices(self._kinds, weights)
         return make()
 
+    def covering_case(self, number: int) -> HostileCase:
+        """A request of the API and version of that number, counted round and round: all get theirs.
+
+        It is as it should be, or changed, or its length is not what it says.
+        """
+        pairs = served_pairs(self._served)
+        self._served = [pairs[number % len(pairs)]]
+        kinds = (self.strange_request, self.mutated_request, self.lying_length)
+        return self._random.choice(kinds)()
+
     # -- requests ----------------------------------------------------------------------------------
 
     def request(self, *, client_id: str | None = "fuzz") -> tuple[ApiKey, int, bytes]:
@@ -180,6 +190,14 @@ class HostileFrames:
             f"a frame of {length} bytes", [struct.pack(">i", length), self._random.randbytes(50)]
         )
 
+    def lying_length(self) -> HostileCase:
+        """A request that says that it is a little longer or shorter than it is."""
+        api_key, version, frame = self.request()
+        length = max(1, len(frame) + self._random.choice((-100, -4, -1, 1, 4, 100)))
+        return HostileCase(
+            f"{api_key.name} v{version} with a lying length", [struct.pack(">i", length) + frame]
+        )
+
     def cut_short(self) -> HostileCase:
         api_key, version, frame = self.request()
         stream = _framed(frame)
@@ -198,6 +216,17 @@ class HostileFrames:
         return HostileCase(
             f"{api_key.name} v{version}", [_framed(header + self._random.randbytes(30))]
         )
+
+
+def served_pairs(
+    served: Sequence[tuple[ApiKey, VersionRange]],
+) -> list[tuple[ApiKey, VersionRange]]:
+    """Each API with each of its versions."""
+    return [
+        (api_key, VersionRange(version, version))
+        for api_key, versions in served
+        for version in range(versions.lowest, versions.highest + 1)
+    ]
 
 
 def _framed(frame: bytes) -> bytes:

@@ -10,6 +10,7 @@ import asyncio
 import uuid
 from collections.abc import Callable, Iterable
 
+from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import ManualClock
 from headwater.base.errors import ErrorCode
 from headwater.cluster.image import BrokerInfo, PartitionImage
@@ -147,6 +148,7 @@ class LedPartition:
             self.clock,
             self.threads.run,
             self.controller,
+            BackgroundTasks(),
             brokers={each: BrokerInfo(each, (), None, 100 + each) for each in replicas},
         )
         log = open_log(self.disk, DIRECTORY, config, now_ms=self.clock.wall_ms())

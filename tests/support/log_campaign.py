@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from headwater.sim.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
+from headwater.sim.trace import Trace
 from headwater.storage.errors import LogStorageError
 from headwater.storage.handles import HandleCache
 from headwater.storage.inspection.verify import verify_directory
@@ -27,6 +28,7 @@ from headwater.storage.partition_log import PartitionLog
 from headwater.storage.retention import apply_retention, delete_records_before
 from headwater.storage.truncation import truncate_fully, truncate_to
 from headwater.wire.records import Compression, Record, encode_batch
+from tests.support.disk_trace import note_contents, note_operations
 from tests.support.logs import NOW_MS, PARTITION, read_records
 
 DIRECTORY = "/data/topic-0"
@@ -90,7 +92,7 @@ class LogCampaign:
         self.checkpointed_recovery_point = 0
         self.checkpointed_start = 0
         self.value_number = 0
-        self.trace: list[str] = []
+        self.trace = Trace(lambda: self.now_ms / 1000)
         self.crash_count = 0
         self.log = self.open(is_clean=False)
 
@@ -117,17 +119,23 @@ class LogCampaign:
 
     # -- the campaign ----------------------------------------------------------------------------
 
-    def run(self, step_count: int) -> None:
-        """Raises AssertionError, its first line the seed, if log and model ever disagree."""
+    def run(self, step_count: int) -> str:
+        """Raises AssertionError, its first line the seed, if log and model ever disagree.
+
+        Returns the hash of the trace.
+        """
         try:
             for _ in range(step_count):
                 self.step()
             self.compare()
         except Exception as error:
-            steps = "\n".join(self.trace[-25:])
+            note_operations(self.trace, self.disk)
             raise AssertionError(
-                f"seed {self.seed} with {self.config}\n{error!r}\n{steps}"
+                f"seed {self.seed} with {self.config}\n{error!r}\n{self.trace.latest()}"
             ) from error
+        note_operations(self.trace, self.disk)
+        note_contents(self.trace, self.disk)
+        return self.trace.hash
 
     def step(self) -> None:
         operation = self.rng.choices(
@@ -135,7 +143,8 @@ class LogCampaign:
             [weight for _, weight in self.operations()],
         )[0]
         cut = self.rng.random() < 0.1
-        self.trace.append(f"{operation.__name__}{' with the power going' if cut else ''}")
+        note_operations(self.trace, self.disk)
+        self.trace.note("step", operation.__name__ + (" with the power going" if cut else ""))
         self.now_ms += self.rng.randrange(50)
         if not cut:
             operation()
@@ -324,6 +333,7 @@ class LogCampaign:
     def crash(self) -> None:
         self.crash_count += 1
         promised = self.log.flushed_offset
+        note_operations(self.trace, self.disk)
         self.disk = self.disk.crash(self.rng)
         self.log = self.open(is_clean=False)
         end, start = self.log.log_end_offset, self.log.log_start_offset

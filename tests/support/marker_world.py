@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from random import Random
 from typing import Any, cast
 
+from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.broker.context import BrokerContext
@@ -64,6 +65,7 @@ class MarkerWorld:
         self.image = image_of(leaders, COORDINATOR_EPOCH)
         self.channels = self
         self.transactions = self
+        self.background = BackgroundTasks()
         self.say: Say = lambda *_: ErrorCode.NONE
         self.say_complete: Callable[[], KafkaError | None] = lambda: None
         #: (broker, producer id, partition) in the order in which they were sent.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import random
+import zlib
 from collections.abc import Callable, Hashable, Mapping
 from itertools import count
 from typing import Any
@@ -18,6 +19,7 @@ from headwater.client.ask import Ask
 from headwater.coordinator.group.classic_member import JoiningClient
 from headwater.coordinator.group.offset_commit import Committer, NewOffset
 from headwater.coordinator.group.offset_fetch import WantedOffset
+from headwater.sim.trace import Trace
 from headwater.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -62,6 +64,7 @@ class MemberNetwork:
     def __init__(self, seed: int, coordinator: ConsumerWorld) -> None:
         self.generator = random.Random(seed)
         self.coordinator = coordinator
+        self.trace = Trace(lambda: self.now_s)
         #: How often a request or an answer is lost, and the coordinator is not ready.
         self.loss_rate = 0.0
         self.refusal_rate = 0.0
@@ -109,11 +112,13 @@ class MemberNetwork:
             if is_done:
                 return
             is_done = True
+            self._note(sender, outcome)
             if isinstance(outcome, KafkaError):
                 ask.on_failure(outcome, self.now_s)
             else:
                 ask.on_answer(outcome, self.now_s)
 
+        self._note(sender, ask.request)
         place = (sender, ask.lane)
         arrival_ms = max(self.now_ms + self._delay_ms(), self._last_arrival_ms.get(place, 0))
         self._last_arrival_ms[place] = arrival_ms
@@ -136,6 +141,10 @@ class MemberNetwork:
 
         self.after(arrival_ms - self.now_ms, arrive)
         self.after(ask.timeout_s * 1000, lambda: finish(RequestTimedOutError("Too late.")))
+
+    def _note(self, sender: Hashable, message: object) -> None:
+        crc = zlib.crc32(repr(message).encode())
+        self.trace.note("network", f"{sender} {type(message).__name__} {crc:08x}")
 
     def _delay_ms(self) -> int:
         return self.generator.randint(1, self.delay_ms_max)

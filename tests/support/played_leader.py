@@ -11,6 +11,7 @@ import asyncio
 import uuid
 from typing import Any, cast
 
+from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
 from headwater.cluster.image import PartitionImage
@@ -80,6 +81,7 @@ def follower_of(
             clock=SimulatedClock(asyncio.get_running_loop()),
             run_in_thread=no_thread,
             isr_changes=Proposals(),
+            tasks=BackgroundTasks(),
         ),
     )
 

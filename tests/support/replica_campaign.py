@@ -19,9 +19,11 @@ from headwater.replication.follower_options import FetcherOptions
 from headwater.replication.follower_plan import FetchPlan
 from headwater.replication.isr_state import IsrProposal
 from headwater.replication.partition_rules import AcksAllFlush, PartitionRules
+from headwater.sim.trace import Trace
 from headwater.storage.log_config import LogConfig
 from headwater.wire.messages.fetch import FetchResponse
 from headwater.wire.records import iter_batch_headers
+from tests.support.disk_trace import note_contents, note_operations
 from tests.support.logs import batch_of, read_records
 from tests.support.replica_set import Replica, ReplicaSet
 
@@ -35,10 +37,12 @@ OPTIONS = FetcherOptions(max_wait_ms=0, max_partition_bytes=300, max_bytes=300)
 
 class ReplicaCampaign:
     def __init__(self, seed: int) -> None:
+        self.seed = seed
         self.rng = Random(seed)
         self.replicas = ReplicaSet(BROKERS, CONFIG, RULES, seed)
         self.replicas.elect(0, BROKERS)
-        self.trace: list[str] = []
+        self.trace = Trace(lambda: self.replicas.clock.monotonic_ms() / 1000)
+        self.step_count = 0
         self.acknowledged: dict[int, bytes] = {}
         #: What leaders have taken and not acknowledged: (leader, its epoch) -> offset -> value.
         self.waiting: dict[tuple[int, int], dict[int, bytes]] = {}
@@ -61,15 +65,28 @@ class ReplicaCampaign:
             (self.delete_records, 1),
         ]
 
-    def run(self, step_count: int) -> None:
+    def run(self, step_count: int) -> str:
+        """Raises AssertionError, its first line the seed; returns the hash of the trace."""
+        try:
+            self._run(step_count)
+        except Exception as error:
+            raise AssertionError(
+                f"seed {self.seed}, after {self.step_count} steps\n{error!r}\n{self.trace.latest()}"
+            ) from error
+        for broker in self.replicas.replicas.values():
+            note_contents(self.trace, broker.disk, f"disk of {broker.node_id}")
+        return self.trace.hash
+
+    def _run(self, step_count: int) -> None:
         kinds = [step for step, weight in self.steps for _ in range(weight)]
-        for number in range(step_count):
+        for _ in range(step_count):
             step = self.rng.choice(kinds)
-            self.trace.append(step.__name__)
+            self.trace.note("step", step.__name__)
             step()
             self.take_note()
-            if number % 10 == 0:
+            if self.step_count % 10 == 0:
                 self.check_acknowledged()
+            self.step_count += 1
         self.heal()
         self.check_acknowledged()
         self.check_equal()
@@ -216,6 +233,8 @@ class ReplicaCampaign:
 
     def take_note(self) -> None:
         """What leaders' high watermarks have passed is acknowledged."""
+        for broker in self.replicas.replicas.values():
+            note_operations(self.trace, broker.disk, f"disk of {broker.node_id}")
         for (node_id, epoch), waiting in list(self.waiting.items()):
             partition = self.replicas[node_id].partition
             if not partition.is_leader or partition.leader_epoch != epoch:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 from random import Random
 
+from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import ManualClock
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
@@ -124,6 +125,7 @@ class Replica:
                 clock=self.clock,
                 run_in_thread=_no_thread,
                 isr_changes=self.proposals,
+                tasks=BackgroundTasks(),
             ),
         )
         self.plan = FetchPlan(-1, self.node_id, lambda: self.broker_epoch)
@@ -192,7 +194,7 @@ class Replica:
         session = self.sessions.get(follower)
         if request.session_epoch == 0:
             session = self.sessions[follower] = FetchSession(
-                follower + 1, targets, by_id=True, is_privileged=True, now_ms=0
+                follower + 1, targets, by_id=True, now_ms=0, replica_id=follower
             )
         elif session is None or session.session_id != request.session_id:
             return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)

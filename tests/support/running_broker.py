@@ -36,6 +36,7 @@ from headwater.wire.messages.produce import (
 )
 from headwater.wire.records import Record, decode_records, encode_batch
 from headwater.wire.schema import Message
+from tests.support.broker_peers import prove
 
 #: By name, not by id, so that requests can be written down.
 PRODUCE_VERSION = 12
@@ -62,6 +63,12 @@ class RunningBroker:
         """Another connection."""
         endpoint = self.server.listeners.endpoints[0]
         return await PeerChannel.connect(endpoint.host, endpoint.port)
+
+    async def connect_as_broker(self, broker_id: int = 0) -> PeerChannel:
+        """The same, as the connection of a broker of this cluster."""
+        channel = await self.connect()
+        await prove(channel, self.server.context, broker_id)
+        return channel
 
     async def send(self, message: Message, version: int | None = None) -> Any:
         return await self.channel.send(message, version=version, timeout_s=_TIMEOUT_S)

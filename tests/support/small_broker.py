@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from headwater.broker.broker_proof import BrokerProof
 from headwater.net.exchange import Exchange
 from headwater.wire.api_keys import SCHEMA_VERSIONS, ApiKey
+from headwater.wire.cluster_messages.prove_broker import ProveBrokerRequest
 from headwater.wire.codec import decode
 from headwater.wire.frames import encode_response, read_request_header
 from headwater.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
@@ -22,11 +24,12 @@ class SmallBroker:
     """Answers ApiVersions and Fetch; metadata requests by the name of the topic they ask for.
 
     "now": at once. "hold": when the test says so. "close": by closing the connection.
-    "garbage": with bytes that are no response.
+    "garbage": with bytes that are no response. With a `proof` it is a broker to brokers.
     """
 
-    def __init__(self, records: bytes = b"") -> None:
+    def __init__(self, records: bytes = b"", proof: BrokerProof | None = None) -> None:
         self.records = records
+        self.proof = proof
         self.held: list[tuple[Exchange, Message]] = []
         self.seen: list[str] = []
         self.client_software = ""
@@ -40,6 +43,9 @@ class SmallBroker:
             partition = PartitionData(records=self.records)
             topic = FetchableTopicResponse(partitions=[partition])
             self._answer(exchange, FetchResponse(responses=[topic]))
+        elif key == ApiKey.PROVE_BROKER and self.proof is not None:
+            asked, _ = decode(ProveBrokerRequest, exchange.frame, version, header.body_position)
+            self._answer(exchange, self.proof.response(self.proof.challenge(asked)))
         elif key == ApiKey.PRODUCE:
             self.seen.append("produce")
             exchange.answer_nothing()

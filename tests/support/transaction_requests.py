@@ -94,6 +94,8 @@ async def add(
         )
         answer = await broker.ask(request, AddPartitionsToTxnResponse, version=version)
         return codes_of(answer.results_by_topic_v3_and_below)
+    # In later versions this is what brokers ask.
+    broker.become_broker()
     request = AddPartitionsToTxnRequest(
         transactions=[
             AddPartitionsToTxnTransaction(

@@ -40,7 +40,8 @@ from headwater.wire.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from headwater.wire.reader_source import REQUEST_ELEMENTS_MAX
+from headwater.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from headwater.wire.reader_source import REQUEST_ELEMENTS_MAX, STRING_BYTES_MAX
 from headwater.wire.writer_source import UNCOPIED_SIZE_MIN
 from tests.support.fake_region import FakeRegion
 
@@ -180,7 +181,7 @@ def test_an_array_that_claims_too_much_is_refused_before_its_elements_are_read()
         decode(DescribeLogDirsRequest, bytes.fromhex("00000001 0000 00000002 00000000"), 1)
 
 
-@pytest.mark.parametrize("size", [126, 127, 128, 16382, 16383, 16384, 2**21 - 2, 2**21 - 1])
+@pytest.mark.parametrize("size", [126, 127, 128, 16382, 16383, 16384, STRING_BYTES_MAX])
 def test_lengths_around_the_next_byte_of_a_varint(size: int) -> None:
     request = MetadataRequest(topics=[MetadataRequestTopic(name="x" * size)])
     encoded = encode(request, 9)
@@ -190,6 +191,20 @@ def test_lengths_around_the_next_byte_of_a_varint(size: int) -> None:
         length //= 128
     assert encoded.startswith(b"\x02" + bytes(varint) + b"xx")
     assert decode(MetadataRequest, encoded, 9) == (request, len(encoded))
+
+
+@pytest.mark.parametrize("size", [2**21 - 2, 2**21 - 1])
+def test_bytes_may_be_longer_than_strings(size: int) -> None:
+    request = SaslAuthenticateRequest(auth_bytes=b"x" * size)
+    encoded = encode(request, 2)
+    assert len(encoded) == size + (4 if size + 1 == 2**21 else 3) + 1
+    assert decode(SaslAuthenticateRequest, encoded, 2) == (request, len(encoded))
+
+
+def test_no_request_has_a_longer_string_than_ever() -> None:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name="x" * (STRING_BYTES_MAX + 1))])
+    with pytest.raises(MalformedMessageError, match="name is too long"):
+        decode(MetadataRequest, encode(request, 9), 9)
 
 
 def test_no_request_has_more_elements_than_allowed() -> None:

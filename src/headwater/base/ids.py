@@ -14,6 +14,7 @@ PARTITION_MAX: Final = 2**31 - 1
 # Topic ids that stand for something else: "no id", and the topic of KRaft's own metadata log.
 ZERO_TOPIC_ID: Final = uuid.UUID(int=0)
 METADATA_TOPIC_ID: Final = uuid.UUID(int=1)
+METADATA_TOPIC: Final = "__cluster_metadata"
 
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 # Only the canonical spelling of a number is accepted ("3", not "03"), so that no two directories

@@ -2,7 +2,10 @@
 
 Most APIs have an async function from request to response (`ApiHandler`). The two hot ones, Produce
 and Fetch, take the exchange itself (`ExchangeHandler`): they answer without a task of their own,
-and pass record batches on without copying them.
+and pass record batches on without copying them. So does ProveBroker, which may end the connection.
+
+What brokers alone may ask has a handler that is marked, too: the dispatcher refuses it to everyone
+who has not proven to be one.
 
 What only the controller can do has a handler that is marked: on any other broker the request is
 forwarded, see `forwarding`.
@@ -38,6 +41,8 @@ class ApiHandler:
     served: VersionRange | None = None
     #: Of an API that only the controller can serve: when its change has reached another broker.
     forwarded_until: IsSeen | None = None
+    #: Whether it is for those alone who have proven to be brokers of this cluster.
+    brokers_only: bool = False
 
     @property
     def versions(self) -> VersionRange:

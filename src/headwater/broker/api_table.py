@@ -60,6 +60,7 @@ SERVED: Final = (
     ApiKey.OFFSET_FETCH,
     ApiKey.OFFSET_FOR_LEADER_EPOCH,
     ApiKey.PRODUCE,
+    ApiKey.PROVE_BROKER,
     ApiKey.SET_CONFIGS,
     ApiKey.SYNC_GROUP,
     ApiKey.TXN_OFFSET_COMMIT,

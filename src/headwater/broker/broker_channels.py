@@ -7,7 +7,8 @@ needed, at the address that the cluster image has; when it was lost, or the brok
 address, the next request makes a new one. A broker that the cluster has given up may be silent
 without an end, so whoever waits for it hears of that (`follow`). Whoever asks decides whether to
 ask again. Followers, who fetch all the time, have connections of their own (`open`), and so have
-the controller's messages, behind which others would wait (`send_update`).
+the controller's messages, behind which others would wait (`send_update`). Nothing is sent on any of
+them before both sides have proven to be the brokers that they say they are (`broker_proof`).
 
 What goes wrong on the way is a `KafkaError`: `PeerUnavailableError`, or `PeerTimeoutError` where an
 answer took too long. What the answer says is in the answer.
@@ -23,7 +24,7 @@ from typing import Any, Final, cast
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import BrokerContext, RequestContext
-from headwater.broker.forwarding import answer, broker_client_id
+from headwater.broker.forwarding import answer
 from headwater.cluster.image import NO_CONTROLLER, BrokerInfo, EndpointInfo
 from headwater.cluster.image_change import ImageChange
 from headwater.net.connection import Connection
@@ -33,8 +34,10 @@ from headwater.net.peer_errors import (
     PeerUnavailableError,
     UnsupportedVersionError,
 )
+from headwater.net.peer_identity import PeerIdentity
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.cluster_messages.update_image import UpdateImageRequest, UpdateImageResponse
+from headwater.wire.codec import MalformedMessageError
 from headwater.wire.schema import Message
 
 _logger = logging.getLogger(__name__)
@@ -57,9 +60,10 @@ _LinkKey = tuple[int, _Purpose]
 class OwnConnection:
     """What a handler may ask of a connection, where the broker itself is the client."""
 
-    __slots__ = ("listener_name", "local", "peer", "state")
+    __slots__ = ("identity", "listener_name", "local", "peer", "state")
 
-    def __init__(self) -> None:
+    def __init__(self, node_id: int) -> None:
+        self.identity = PeerIdentity(node_id)
         self.listener_name = ""
         self.local = ("", 0)
         self.peer = ("", 0)
@@ -102,8 +106,8 @@ class BrokerChannels:
         self._links: dict[_LinkKey, _Link] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._is_closed = False
-        self._own_connection = OwnConnection()
-        self._client_id = broker_client_id(context.node_id)
+        self._own_connection = OwnConnection(context.node_id)
+        self._client_id = f"broker-{context.node_id}"
 
     async def send(
         self, broker_id: int, request: Message, timeout_s: float, version: int | None = None
@@ -155,7 +159,7 @@ class BrokerChannels:
 
     async def open(self, broker_id: int) -> PeerChannel:
         """A connection of one's own, which its owner closes."""
-        return await self._open(self._endpoint(broker_id))
+        return await self._open(broker_id, self._endpoint(broker_id))
 
     def follow(self, change: ImageChange) -> None:
         """Let go of brokers that are gone, or elsewhere; who waits for them has waited enough."""
@@ -225,7 +229,7 @@ class BrokerChannels:
             self._drop(key, link)
             link = None
         if link is None:
-            opening = asyncio.ensure_future(self._open(endpoint))
+            opening = asyncio.ensure_future(self._open(key[0], endpoint))
             link = self._links[key] = _Link(endpoint, opening)
         try:
             # Shielded, because others may wait for the same connection.
@@ -237,13 +241,24 @@ class BrokerChannels:
                 raise PeerUnavailableError(f"Broker {key[0]} is not there any more.") from None
             raise
 
-    async def _open(self, endpoint: EndpointInfo) -> PeerChannel:
-        return await PeerChannel.connect(
+    async def _open(self, broker_id: int, endpoint: EndpointInfo) -> PeerChannel:
+        timeout_s = self._context.settings.integer("socket.connection.setup.timeout.ms") / 1000
+        channel = await PeerChannel.connect(
             endpoint.host or _LOCAL_HOST,
             endpoint.port,
             client_id=self._client_id,
-            timeout_s=self._context.settings.integer("socket.connection.setup.timeout.ms") / 1000,
+            timeout_s=timeout_s,
         )
+        try:
+            await self._context.proof.exchange(channel, broker_id, timeout_s)
+        except MalformedMessageError as error:
+            # Whoever it is, it is no broker; those who ask are prepared for one that is not there.
+            await channel.close()
+            raise PeerUnavailableError(f"{channel.peer} is no broker: {error}") from error
+        except BaseException:
+            await channel.close()
+            raise
+        return channel
 
     def _endpoint(self, broker_id: int) -> EndpointInfo:
         broker = self._context.image.brokers.get(broker_id)

@@ -118,7 +118,7 @@ def merged_configs(
     if resource.kind is ResourceKind.TOPIC:
         inherited = TOPIC_SETTINGS.inherit(settings.values)
         configs = merge(base, change.operations, TOPIC_SETTINGS, inherited.optional_texts)
-        check_topic_configs(settings, configs)
+        check_topic_configs(settings, configs, present)
         return configs
     values = settings.values if resource.name else settings.static
     configs = merge(base, change.operations, BROKER_SETTINGS, values.optional_texts)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import Clock
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.loop_timer import LoopTimer
@@ -27,6 +28,7 @@ from headwater.wire.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from headwater.broker.broker_channels import BrokerChannels
+    from headwater.broker.broker_proof import BrokerProof
     from headwater.broker.coordinator_topics import CoordinatorTopics
     from headwater.broker.fetch_sessions import FetchSessions
     from headwater.broker.producer_ids import ProducerIds
@@ -43,6 +45,7 @@ class BrokerContext:
 
     node_id: int
     cluster_id: str
+    proof: BrokerProof
     settings: BrokerSettings
     member: ClusterMember
     partitions: Partitions
@@ -53,6 +56,7 @@ class BrokerContext:
     producer_ids: ProducerIds
     metrics: BrokerMetrics
     tasks: RequestTasks
+    background: BackgroundTasks
     timer: LoopTimer
     clock: Clock
     random: random.Random
@@ -113,6 +117,19 @@ class RequestContext:
         #: Why the controller, which is another broker, could not be asked.
         self.refusal: KafkaError | None = None
         self._started_s = perf_counter()
+
+    @property
+    def is_broker(self) -> bool:
+        """Whether a broker of this cluster asks."""
+        return self.connection.identity.is_broker
+
+    def check_speaks_for(self, broker_id: int) -> None:
+        """Raise unless the broker with that id asks."""
+        if self.connection.identity.broker_id != broker_id:
+            raise KafkaError(
+                ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+                f"{self.connection} has not proven to be broker {broker_id}.",
+            )
 
     @property
     def controller(self) -> Controller:

@@ -48,6 +48,7 @@ class Coordinators:
             timer=context.timer,
             clock=context.clock,
             run_in_thread=context.run_in_thread,
+            tasks=context.background,
         )
         integer = context.settings.integer
         offsets_options = ShardLogOptions(

@@ -4,6 +4,9 @@ Handlers of requests start in the order in which the requests came. The hot ones
 each of the others gets a task. What only the controller can answer may come from elsewhere, see
 `forwarding`.
 
+What brokers ask each other is for those alone who have proven to be brokers (`broker_proof`). To
+others our own APIs are as unknown as any, and Kafka's are CLUSTER_AUTHORIZATION_FAILED.
+
 What a peer can do wrong ends here. A header that cannot be read, an API or a version that is not
 served, a body that is not what the header says: the connection is closed with one line in the log,
 as Kafka does, since nothing behind it can be trusted. ApiVersions alone is answered in any version.
@@ -21,7 +24,7 @@ from headwater.broker.context import BrokerContext, RequestContext
 from headwater.broker.forwarding import answer
 from headwater.broker.handlers.api_versions import unsupported_version_response
 from headwater.net.exchange import Exchange
-from headwater.wire.api_keys import ApiKey, request_class, response_class
+from headwater.wire.api_keys import PRIVATE_APIS, ApiKey, request_class, response_class
 from headwater.wire.codec import MalformedMessageError, decode
 from headwater.wire.frames import RequestHeader, encode_response, read_request_header
 from headwater.wire.schema import Message
@@ -61,6 +64,8 @@ class Dispatcher:
         )
         if isinstance(handler, ExchangeHandler):
             self._handle_exchange(handler, exchange, header, context)
+        elif handler.brokers_only and not context.is_broker:
+            self._refuse_client(exchange, context)
         else:
             self._handle(handler, exchange, header, context)
 
@@ -74,6 +79,14 @@ class Dispatcher:
         exchange.disconnect(
             f"{ApiKey(header.api_key).name} is not served in version {header.api_version}"
         )
+
+    def _refuse_client(self, exchange: Exchange, context: RequestContext) -> None:
+        name = context.api_key.name
+        if context.api_key in PRIVATE_APIS:
+            exchange.disconnect(f"{name} is for brokers of this cluster alone")
+            return
+        reason = f"{name} is for brokers alone"
+        self._answer_error(exchange, context, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, reason)
 
     def _handle_exchange(
         self,
@@ -99,7 +112,19 @@ class Dispatcher:
         header: RequestHeader,
         context: RequestContext,
     ) -> None:
-        self._broker.tasks.spawn(self._answer(handler, exchange, header, context))
+        tasks = self._broker.tasks
+        if tasks.may_begin():
+            tasks.spawn(self._answer(handler, exchange, header, context))
+            return
+        connection = exchange.connection
+
+        def begin() -> None:
+            tasks.spawn(self._answer(handler, exchange, header, context))
+            connection.release()
+
+        # What comes behind it must not be begun before it.
+        connection.hold()
+        tasks.wait(begin)
 
     async def _answer(
         self,

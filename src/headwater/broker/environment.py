@@ -7,6 +7,7 @@ simulator's own there.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,9 @@ from headwater.storage.compaction.cleaner import RunJob
 from headwater.storage.disk_files import DiskFiles
 from headwater.storage.files import FileSystem
 from headwater.storage.flush import RunInThread
+
+#: As many random bytes as asked for, which nobody can guess.
+DrawBytes = Callable[[int], bytes]
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
@@ -55,6 +59,8 @@ class BrokerEnvironment:
     files: FileSystem = field(default_factory=DiskFiles)
     clock: Clock = field(default_factory=SystemClock)
     random: SeededRandom = field(default_factory=SeededRandom.from_system)
+    #: For secrets, which a generator with a seed is not fit for.
+    draw_secret_bytes: DrawBytes = secrets.token_bytes
     open_store: OpenStore = open_store
     #: Tells this boot of the machine from others; empty if that cannot be told.
     boot_id: str = field(default_factory=read_boot_id)
@@ -62,3 +68,5 @@ class BrokerEnvironment:
     run_in_thread: RunInThread | None = None
     #: Where compaction runs; None for child processes.
     run_compaction: RunJob | None = None
+    #: How many files and sockets the broker may have open; None if it need not count them.
+    descriptors_max: int | None = None

@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.replication.fetch import FetchedPartition, FetchTarget
+from headwater.replication.fetch import CONSUMER_REPLICA_ID, FetchedPartition, FetchTarget
 
 #: A partition of a session: its topic, by id or by name as the reader has it, and its number.
 SessionKey = tuple[uuid.UUID | str, int]
@@ -66,13 +66,13 @@ class FetchSession:
         targets: Sequence[FetchTarget],
         *,
         by_id: bool,
-        is_privileged: bool,
         now_ms: int,
+        replica_id: int = CONSUMER_REPLICA_ID,
     ) -> None:
         self.session_id = session_id
         self.by_id = by_id
-        #: Brokers' sessions are kept rather than consumers'.
-        self.is_privileged = is_privileged
+        #: The broker whose session it is, if it is one's.
+        self.replica_id = replica_id
         self.created_ms = now_ms
         self.used_ms = now_ms
         self.epoch = INITIAL_EPOCH + 1
@@ -81,6 +81,11 @@ class FetchSession:
 
     def __len__(self) -> int:
         return len(self._partitions)
+
+    @property
+    def is_privileged(self) -> bool:
+        """Brokers' sessions are kept rather than consumers'."""
+        return self.replica_id != CONSUMER_REPLICA_ID
 
     def update(self, targets: Iterable[FetchTarget], forgotten: Iterable[SessionKey]) -> None:
         """What the reader wants differently from now on."""

@@ -2,7 +2,8 @@
 
 When the cache is full a new session takes the place of one that has not been used for two minutes,
 or, after the same time, of one with fewer partitions: that saves more. A broker's session never
-makes room for a consumer's. A reader that gets no session is served all the same; it goes on naming
+makes room for a consumer's, and is nobody's but that broker's: whoever else names it hears that
+there is no such session. A reader that gets no session is served all the same; it goes on naming
 all of its partitions.
 """
 
@@ -55,10 +56,11 @@ class FetchSessions:
         forgotten: Sequence[SessionKey],
         *,
         by_id: bool,
+        replica_id: int = CONSUMER_REPLICA_ID,
         now_ms: int,
     ) -> FetchSession:
         """The session of an incremental request, brought up to date with it."""
-        session = self._sessions.get(session_id)
+        session = self._find(session_id, replica_id)
         if session is None:
             raise KafkaError(
                 ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"There is no fetch session {session_id}."
@@ -97,17 +99,23 @@ class FetchSessions:
                 watches=self._watches,
             )
         else:
-            session = FetchSession(
-                session_id, targets, by_id=by_id, is_privileged=False, now_ms=now_ms
-            )
+            session = FetchSession(session_id, targets, by_id=by_id, now_ms=now_ms)
         self._sessions[session_id] = session
         return session
 
-    def close_session(self, session_id: int) -> None:
+    def close_session(self, session_id: int, replica_id: int = CONSUMER_REPLICA_ID) -> None:
         """The reader is done with it."""
-        session = self._sessions.pop(session_id, None)
+        session = self._find(session_id, replica_id)
         if session is not None:
-            session.close()
+            self._close(session)
+
+    def _find(self, session_id: int, replica_id: int) -> FetchSession | None:
+        session = self._sessions.get(session_id)
+        return session if session is not None and session.replica_id == replica_id else None
+
+    def _close(self, session: FetchSession) -> None:
+        del self._sessions[session.session_id]
+        session.close()
 
     def _new_id(self) -> int:
         while True:
@@ -139,7 +147,7 @@ class FetchSessions:
         return False
 
     def _evict(self, session: FetchSession) -> None:
-        self.close_session(session.session_id)
+        self._close(session)
         self.evicted_count += 1
 
 

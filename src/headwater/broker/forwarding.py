@@ -10,14 +10,12 @@ moment, so it is tried again for a second; then the client hears NOT_CONTROLLER 
 asked for. A controller that fell silent is waited for until the cluster has another one. A
 controller that is lost on the way may have done what it was asked: then the second one
 says so, as it says TOPIC_ALREADY_EXISTS. What brokers ask is never passed on, or two of them who
-each take the other for the controller would do so forever; they know from the client id whom they
-talk to.
+each take the other for the controller would do so forever.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,19 +38,12 @@ _TIME_LIMIT_S_MAX: Final = 600.0
 #: What means that the broker that was asked is not the controller, or is none at all any more.
 _ELSEWHERE: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.NETWORK_EXCEPTION)
 
-_BROKER_CLIENT: Final = re.compile(r"broker-\d+")
-
-
-def broker_client_id(node_id: int) -> str:
-    """What a broker calls itself when it is the client of another one."""
-    return f"broker-{node_id}"
-
 
 async def answer(handler: ApiHandler, request: Message, context: RequestContext) -> Message:
     """What the handler says, or for an API of the controller what the controller says."""
     broker = context.broker
     is_seen = handler.forwarded_until
-    if is_seen is None or _is_broker(context.client_id):
+    if is_seen is None or context.is_broker:
         return await handler.handle(request, context)
     response: Message | None = None
     if not broker.member.is_controller:
@@ -113,10 +104,6 @@ def _error_codes(response: Message) -> Iterator[int]:
     for field in response.FIELDS:
         if field.array and not isinstance(field.kind, str):
             yield from (item.error_code for item in getattr(response, field.name))
-
-
-def _is_broker(client_id: str | None) -> bool:
-    return client_id is not None and _BROKER_CLIENT.fullmatch(client_id) is not None
 
 
 def _time_limit_s(request: Message, broker: BrokerContext) -> float:

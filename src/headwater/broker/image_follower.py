@@ -44,4 +44,4 @@ class ImageFollower:
         topics = {each.name for each in change.changed_configs if each.kind is ResourceKind.TOPIC}
         if topics:
             apply_log_settings(self._settings, self._directories, topics)
-            self._partitions.refresh_rules(topics)
+            self._partitions.refresh_rules(sorted(topics))

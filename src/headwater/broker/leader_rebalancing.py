@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
+from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.broker.context import BrokerContext
@@ -36,15 +37,17 @@ class LeaderRebalancing:
         settings: BrokerSettings,
         controller_image: Callable[[], ClusterImage | None],
         hand_back: HandBack,
+        tasks: BackgroundTasks,
     ) -> None:
         self._settings = settings
         self._controller_image = controller_image
         self._hand_back = hand_back
+        self._tasks = tasks
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         if self._settings.boolean("auto.leader.rebalance.enable"):
-            self._task = asyncio.get_running_loop().create_task(self._look_again_and_again())
+            self._task = self._tasks.start("leader rebalancing", self._look_again_and_again())
 
     async def close(self) -> None:
         if self._task is not None:
@@ -77,4 +80,5 @@ def make_rebalancing(context: BrokerContext) -> LeaderRebalancing:
         context.settings,
         lambda: member.controller.image if member.is_controller else None,
         lambda partitions: member.controller.elect_leaders(ElectionType.PREFERRED, partitions),
+        context.background,
     )

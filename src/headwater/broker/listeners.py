@@ -20,8 +20,8 @@ from headwater.net.page_cache import RunInThread
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.frames import api_key_of
 
-#: The controller's message, and the question with which its connection begins.
-_EARLY: Final = frozenset({ApiKey.UPDATE_IMAGE, ApiKey.API_VERSIONS})
+#: The controller's message, and what its connection begins with.
+_EARLY: Final = frozenset({ApiKey.UPDATE_IMAGE, ApiKey.API_VERSIONS, ApiKey.PROVE_BROKER})
 
 
 class Listeners:

@@ -1,27 +1,24 @@
 """What a broker does to its logs in the background: retention, flushes, checkpoints, compaction.
 
 `storage` knows how; here it gets the broker's settings, its clock, its threads and its child
-processes, and a place in the broker's life. If no log directory is left, the broker cannot go on:
-`failed` then holds the reason.
+processes, and a place in the broker's life. If no log directory is left, the broker cannot go on.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 
+from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import Clock
 from headwater.base.settings import SettingValues
 from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.storage.compaction.cleaner import Cleaner, RunJob
 from headwater.storage.compaction.cleaner_process import CleanerProcesses
 from headwater.storage.compaction.compaction_plan import CleanerConfig
-from headwater.storage.directories.log_directories import LogDirectories
+from headwater.storage.directories.log_directories import LogDirectories, NoLogDirectoryError
 from headwater.storage.directories.maintenance import Maintenance
 from headwater.storage.flush import RunInThread
 from headwater.storage.partition_log import PartitionLog
-
-_logger = logging.getLogger(__name__)
 
 _CLEANER_SETTINGS = (
     "log.cleaner.threads",
@@ -54,15 +51,16 @@ class LogUpkeep:
         settings: BrokerSettings,
         clock: Clock,
         run_in_thread: RunInThread,
+        tasks: BackgroundTasks,
         run_job: RunJob | None = None,
     ) -> None:
         self._directories = directories
         self._clock = clock
         self._run_in_thread = run_in_thread
         self._stop = asyncio.Event()
+        self._background = tasks
         self._tasks: list[asyncio.Task[None]] = []
         self._processes = CleanerProcesses()
-        self.failed: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         self.maintenance = Maintenance(directories, settings.values)
         self.cleaner = Cleaner(
             cleaner_config(settings.values),
@@ -80,14 +78,13 @@ class LogUpkeep:
         )
 
     def start(self) -> None:
-        loop = asyncio.get_running_loop()
         maintenance = self.maintenance.run(self._stop, self._clock, self._run_in_thread)
-        self._tasks.append(loop.create_task(maintenance))
+        self._tasks.append(
+            self._background.start("log maintenance", maintenance, expected=(NoLogDirectoryError,))
+        )
         if self._is_cleaning:
             cleaning = self.cleaner.run(lambda: self._directories, self._stop)
-            self._tasks.append(loop.create_task(cleaning))
-        for task in self._tasks:
-            task.add_done_callback(self._on_done)
+            self._tasks.append(self._background.start("log cleaner", cleaning))
 
     async def stop(self) -> None:
         """Wait for what is under way, but not for a compaction: that starts over the next time."""
@@ -100,10 +97,3 @@ class LogUpkeep:
 
     def _set_cleaner_config(self, config: CleanerConfig) -> None:
         self.cleaner.config = config
-
-    def _on_done(self, task: asyncio.Task[None]) -> None:
-        error = None if task.cancelled() else task.exception()
-        if isinstance(error, Exception) and not self._stop.is_set():
-            _logger.error("the broker cannot go on: %s", error)
-            if not self.failed.done():
-                self.failed.set_result(error)

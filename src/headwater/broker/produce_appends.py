@@ -169,10 +169,10 @@ class ProduceAppends:
         append = _Append(partition, records, answer, now_ms, batch)
         if batch is not None and not self._transaction_of(batch).is_settled(partition, batch):
             self._join_transaction(append, batch)
-        elif partition.must_prepare(records):
-            self._spawn(self._append_in_turn(append, partition.take_turn()))
+        elif (prepared := partition.prepare_at_once(records, now_ms)) is not None:
+            self._append(append, prepared)
         else:
-            self._append(append, records)
+            self._spawn(self._append_in_turn(append, partition.take_turn()))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         self.preparing.append(self._context.broker.tasks.spawn(work))
@@ -228,10 +228,11 @@ class ProduceAppends:
                     await transaction.wait(partition)
                 else:
                     verification = await transaction.verify(partition, batch)
-                if partition.must_prepare(append.records):
-                    await self._append_in_turn(append, partition.take_turn(), verification)
+                prepared = partition.prepare_at_once(append.records, append.now_ms)
+                if prepared is not None:
+                    self._append(append, prepared, verification)
                 else:
-                    self._append(append, append.records, verification)
+                    await self._append_in_turn(append, partition.take_turn(), verification)
             except KafkaError as error:
                 self.refuse(append.answer, error, partition)
 

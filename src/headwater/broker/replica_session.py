@@ -42,14 +42,13 @@ class ReplicaSession(FetchSession):
         self.clock = FetchClock()
         #: Called when something must be told at once; set while a fetch waits.
         self.on_wake: Callable[[], None] | None = None
-        self._replica_id = replica_id
         self._watches = watches
         self._touched: dict[SessionKey, None] = {}
         self._watched: dict[SessionKey, Partition] = {}
         self._keys: dict[TopicPartition, SessionKey] = {}
         self._swept_ms = 0.0
         self._is_waking = False
-        super().__init__(session_id, targets, by_id=by_id, is_privileged=True, now_ms=now_ms)
+        super().__init__(session_id, targets, by_id=by_id, now_ms=now_ms, replica_id=replica_id)
 
     @property
     def touched_count(self) -> int:
@@ -107,7 +106,7 @@ class ReplicaSession(FetchSession):
             fetched.read is not None
             and partition is not None
             and fetched.target.fetch_offset == partition.log.log_end_offset
-            and self._replica_id in partition.isr
+            and self.replica_id in partition.isr
         )
 
     def touched(self, partition: TopicPartition, *, wakes: bool) -> None:
@@ -140,4 +139,4 @@ class ReplicaSession(FetchSession):
             del self._keys[partition.topic_partition]
             self._watches.leave(partition.topic_partition, self)
         if partition.leadership is not None:
-            partition.leadership.follower_left(self._replica_id, self.clock)
+            partition.leadership.follower_left(self.replica_id, self.clock)

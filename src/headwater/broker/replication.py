@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import Clock
 from headwater.broker.context import BrokerContext
 from headwater.broker.settings.broker_settings import BrokerSettings
@@ -33,6 +34,7 @@ class Replication:
         clock: Clock,
         parked: ParkedRequests,
         cleaner: Cleaner,
+        tasks: BackgroundTasks,
         context: Callable[[], BrokerContext],
     ) -> None:
         """The context is asked for when it is needed: it holds what is made after this."""
@@ -41,11 +43,13 @@ class Replication:
             return context().member.broker.broker_epoch
 
         self._settings = settings
+        self._tasks = tasks
         self._checks: IsrChecks | None = None
         self.isr_changes = IsrChanges(
             lambda request, limit_s: context().channels.send_to_controller(request, limit_s),
             node_id=node_id,
             broker_epoch=broker_epoch,
+            tasks=tasks,
         )
         self.fetchers = ReplicaFetchers(
             node_id=node_id,
@@ -53,6 +57,7 @@ class Replication:
             connect=lambda broker_id: context().channels.open(broker_id),
             options=lambda: FetcherOptions.from_settings(settings.values),
             clock=clock,
+            tasks=tasks,
             on_truncated=cleaner.log_truncated,
         )
         self.events = PartitionEventHub(parked)
@@ -64,7 +69,9 @@ class Replication:
             ["num.replica.fetchers"], lambda _: self.fetchers.settings_changed()
         )
         self._checks = IsrChecks(
-            partitions, lambda: self._settings.integer("replica.lag.time.max.ms")
+            partitions,
+            lambda: self._settings.integer("replica.lag.time.max.ms"),
+            self._tasks,
         )
         self._checks.start()
 

@@ -19,14 +19,18 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.checks import InvariantViolation
 from headwater.base.errors import KafkaError
 from headwater.base.loop_timer import LoopTimer
 from headwater.base.settings import SettingError, SettingValues
 from headwater.broker.api_table import API_TABLE
+from headwater.broker.broker_proof import BrokerProof
+from headwater.broker.cluster_entry import enter_cluster
 from headwater.broker.context import BrokerContext
 from headwater.broker.controlled_shutdown import hand_over_leaderships
 from headwater.broker.coordinators import Coordinators
+from headwater.broker.descriptor_shares import share_descriptors
 from headwater.broker.dispatcher import Dispatcher
 from headwater.broker.environment import BrokerEnvironment
 from headwater.broker.fetch_sessions import FetchSessions
@@ -36,12 +40,10 @@ from headwater.broker.listeners import Listeners
 from headwater.broker.log_upkeep import LogUpkeep
 from headwater.broker.metrics.broker_metrics import BrokerMetrics
 from headwater.broker.metrics.load_meter import LoadMeter
-from headwater.broker.node_identity import find_node_id
 from headwater.broker.producer_ids import ProducerIds, allocate_block
 from headwater.broker.replication import Replication
 from headwater.broker.request_tasks import RequestTasks
 from headwater.broker.settings.broker_settings import BrokerSettings
-from headwater.broker.settings.cluster_settings import connection_timeout_ms
 from headwater.broker.start_faults import START_FAULTS, StartError
 from headwater.broker.start_options import (
     broker_info,
@@ -51,11 +53,9 @@ from headwater.broker.start_options import (
     partition_rules,
 )
 from headwater.broker.worker_pool import WorkerPool
-from headwater.cluster.cluster_identity import establish_cluster_id
 from headwater.cluster.cluster_member import ClusterMember
-from headwater.cluster.image_loader import load_image
 from headwater.cluster.store.errors import StoreError
-from headwater.cluster.store.metadata_store import MetadataStore, StoreConnector
+from headwater.cluster.store.metadata_store import StoreConnector
 from headwater.net.endpoint import join_address, split_address
 from headwater.replication.parked_requests import ParkedRequests
 from headwater.replication.partitions import Partitions
@@ -86,10 +86,18 @@ class BrokerServer:
         self.settings = BrokerSettings(settings)
         self.listeners = Listeners(self.settings)
         self._environment = environment or BrokerEnvironment()
+        self._handles_max = self.settings.integer("log.handles.max")
+        if self._environment.descriptors_max is not None:
+            shares = share_descriptors(self._environment.descriptors_max, self._handles_max)
+            self._handles_max = shares.handles_max
+            self.listeners.limits.descriptor_connections_max = shares.connections_max
+        # One thread, because each that once held a large batch keeps memory back.
+        self._large_batch_pool = WorkerPool("large-batches", 1)
         self._request_pool = WorkerPool("io", self.settings.integer("num.io.threads"))
         self._background_pool = WorkerPool(
             "background", self.settings.integer("background.threads")
         )
+        self._background = BackgroundTasks()
         self._connector: StoreConnector | None = None
         self._directories: LogDirectories | None = None
         self._upkeep: LogUpkeep | None = None
@@ -129,11 +137,7 @@ class BrokerServer:
 
     async def wait_failed(self) -> Exception:
         """Return when the broker cannot go on, with the reason."""
-        if self._upkeep is None:
-            raise InvariantViolation("the broker has not started")
-        failures = (self._upkeep.failed, self.context.member.failed)
-        done, _ = await asyncio.wait(failures, return_when=asyncio.FIRST_COMPLETED)
-        return done.pop().result()
+        return await self._background.wait_failed()
 
     # -- starting --------------------------------------------------------------------------------
 
@@ -142,7 +146,7 @@ class BrokerServer:
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
         try:
             await self.listeners.start(self._run_for_requests)
-            await self._start(on_progress)
+            await self._background.unless_failed(self._start(on_progress))
         except BaseException as error:
             await self._abandon()
             if isinstance(error, START_FAULTS) and not isinstance(error, SettingError):
@@ -157,19 +161,18 @@ class BrokerServer:
         connector = self._connector = await environment.open_store(
             settings, paths[0], environment.clock, self._run_in_background
         )
-        session = await self._connect(connector)
-        random = environment.random
-        cluster_id = await establish_cluster_id(session, None, random.uuid)
-        node_id = await find_node_id(settings, session, environment.files, paths)
+        entry = await enter_cluster(connector, settings, environment, paths)
+        cluster_id, node_id, random = entry.cluster_id, entry.node_id, environment.random
         settings.identify(node_id)
         directories = self._directories = LogDirectories.open(
             paths,
-            log_environment(settings, environment.files, random.child("logs").generator),
+            log_environment(
+                settings, environment.files, random.child("logs").generator, self._handles_max
+            ),
             cluster_id=cluster_id,
             node_id=node_id,
         )
-        # Of what the store says, only settings count yet: the rest is the controller's to tell.
-        settings.take_image(await load_image(session))
+        settings.take_image(entry.image)
         await directories.load_in_thread(
             environment.clock.wall_ms(), self._run_in_background, on_progress
         )
@@ -180,10 +183,17 @@ class BrokerServer:
             settings,
             environment.clock,
             self._run_in_background,
+            self._background,
             environment.run_compaction,
         )
         replication = self._replication = Replication(
-            node_id, settings, environment.clock, parked, upkeep.cleaner, lambda: self.context
+            node_id,
+            settings,
+            environment.clock,
+            parked,
+            upkeep.cleaner,
+            self._background,
+            lambda: self.context,
         )
         partitions = Partitions(
             directories,
@@ -193,6 +203,8 @@ class BrokerServer:
             isr_changes=replication.isr_changes,
             clock=environment.clock,
             run_in_thread=self._run_for_requests,
+            run_in_one_thread=environment.run_in_thread or self._large_batch_pool.run,
+            tasks=self._background,
         )
         member = ClusterMember(
             connector,
@@ -201,12 +213,14 @@ class BrokerServer:
             environment.clock,
             random.child("member"),
             lambda broker, request: self.context.channels.send_update(broker, request),
+            self._background,
             old_session_s=old_session_s(settings),
         )
         member.subscribe(ImageFollower(settings, partitions, directories))
         context = self._context = BrokerContext(
             node_id=node_id,
             cluster_id=cluster_id,
+            proof=BrokerProof(entry.secret, cluster_id, node_id, environment.draw_secret_bytes),
             settings=settings,
             member=member,
             partitions=partitions,
@@ -221,6 +235,7 @@ class BrokerServer:
             producer_ids=ProducerIds(lambda: allocate_block(self.context)),
             metrics=BrokerMetrics(),
             tasks=RequestTasks(loop),
+            background=self._background,
             timer=timer,
             clock=environment.clock,
             random=random.child("handlers").generator,
@@ -234,7 +249,7 @@ class BrokerServer:
         self.listeners.admit_controller(dispatch)
         boot_id = environment.boot_id
         await member.start(
-            session,
+            entry.session,
             is_unclean=directories.may_lack_records(boot_id),
             is_restarted=not all(each.was_clean for each in directories.directories),
         )
@@ -246,19 +261,6 @@ class BrokerServer:
         await self._start_metrics(context)
         upkeep.start()
         self.listeners.open_gate(dispatch)
-
-    async def _connect(self, connector: StoreConnector) -> MetadataStore:
-        """The first session; later ones are waited for as long as it takes."""
-        address = self.settings.optional_text("zookeeper.connect")
-        limit_ms = connection_timeout_ms(self.settings.values)
-        try:
-            async with asyncio.timeout(limit_ms / 1000 if address else None):
-                return await connector.connect()
-        except TimeoutError as error:
-            raise StartError(
-                f"ZooKeeper at {address} does not answer within {limit_ms:,} ms "
-                "(zookeeper.connection.timeout.ms)."
-            ) from error
 
     async def _start_metrics(self, context: BrokerContext) -> None:
         self._load.start()
@@ -354,5 +356,5 @@ class BrokerServer:
                 await connector.close()
             except (StoreError, KafkaError) as error:
                 _logger.error("the metadata store could not be closed: %s", error)
-        for pool in (self._request_pool, self._background_pool):
+        for pool in (self._request_pool, self._background_pool, self._large_batch_pool):
             pool.close()

@@ -1,5 +1,6 @@
 """What can keep a broker from starting, apart from addresses and settings."""
 
+from headwater.base.background_tasks import BackgroundTaskError
 from headwater.base.errors import KafkaError
 from headwater.cluster.node_documents import CorruptNodeError
 from headwater.cluster.store.errors import StoreError, StoreFileError
@@ -9,6 +10,7 @@ from headwater.storage.errors import CorruptFileError, InconsistentBrokerMetadat
 
 #: What can be wrong with the place where a broker keeps its data, or with its cluster.
 START_FAULTS = (
+    BackgroundTaskError,
     CorruptFileError,
     CorruptNodeError,
     InconsistentBrokerMetadataError,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import socket
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from random import Random
 
 from headwater.broker.advertised_addresses import registered_endpoints
 from headwater.broker.settings.broker_settings import BrokerSettings
-from headwater.broker.settings.config_changes import check_topic_configs
+from headwater.broker.settings.config_changes import check_stored_configs, check_topic_configs
 from headwater.broker.topic_policy import SETTING as POLICY_SETTING
 from headwater.broker.topic_policy import load_topic_policy
 from headwater.cluster.image import BrokerInfo
@@ -18,15 +19,18 @@ from headwater.net.endpoint import Endpoint
 from headwater.replication.partition_rules import AcksAllFlush, PartitionRules
 from headwater.storage.directories.log_environment import LogEnvironment
 from headwater.storage.files import FileSystem
+from headwater.storage.handles import HandleCache
 
 #: ZooKeeper looks for dead sessions once a tick.
 _SESSION_END_GRACE_S = 3.0
 
 
-def log_environment(settings: BrokerSettings, files: FileSystem, random: Random) -> LogEnvironment:
+def log_environment(
+    settings: BrokerSettings, files: FileSystem, random: Random, handles_max: int
+) -> LogEnvironment:
     """What all logs share, with the configuration of each topic as it is at any moment."""
     shared = LogEnvironment.from_settings(settings.values, files, random)
-    return replace(shared, config_of=settings.topic_config)
+    return replace(shared, config_of=settings.topic_config, handles=HandleCache(files, handles_max))
 
 
 def broker_info(
@@ -47,7 +51,8 @@ def controller_options(settings: BrokerSettings) -> ControllerOptions:
         default_replication_factor=settings.integer("default.replication.factor"),
         topic_deletion_enabled=settings.boolean("delete.topic.enable"),
         unclean_leader_election_enabled=settings.boolean("unclean.leader.election.enable"),
-        validate_topic_configs=lambda configs: check_topic_configs(settings, configs),
+        validate_topic_configs=partial(check_topic_configs, settings),
+        validate_broker_configs=check_stored_configs,
         create_topic_policy=load_topic_policy(settings.optional_text(POLICY_SETTING), texts),
     )
 

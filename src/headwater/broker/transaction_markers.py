@@ -79,7 +79,8 @@ class MarkerSender:
         self._deliveries: dict[str, _Delivery] = {}
         self._outgoing: dict[int, _Outgoing] = {}
         self._request_counts: dict[int, int] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        #: In the order of their start, which is the one in which they are ended.
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self._is_closed = False
 
     def __len__(self) -> int:
@@ -105,9 +106,9 @@ class MarkerSender:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task = self._context.background.start("transaction markers", work)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
 
     # -- to the leaders --------------------------------------------------------------------------
 
@@ -204,9 +205,11 @@ class MarkerSender:
             self._spawn(self._complete(delivery))
 
     def _retry(self, delivery: _Delivery, partitions: list[TopicPartition]) -> None:
-        asyncio.get_running_loop().call_later(
-            delivery.next_delay_s(), self._route, delivery, partitions
-        )
+        self._spawn(self._route_later(delivery, partitions))
+
+    async def _route_later(self, delivery: _Delivery, partitions: list[TopicPartition]) -> None:
+        await asyncio.sleep(delivery.next_delay_s())
+        self._route(delivery, partitions)
 
     # -- back to the coordinator -----------------------------------------------------------------
 

@@ -8,18 +8,17 @@ from headwater.broker.settings.cluster_settings import (
     DIGEST_PASSWORD,
     DIGEST_USER,
     SET_ACL,
-    connection_timeout_ms,
 )
 from headwater.cluster.store.zookeeper_connector import Digest, ZooKeeperConnector
 
 
 def zookeeper_connector(settings: BrokerSettings) -> ZooKeeperConnector:
-    """Connects to nothing yet; the first session must begin within the connection timeout."""
+    """Connects to nothing yet; the connection timeout, if it is set, is for the first session."""
     user = settings.optional_text(DIGEST_USER)
     return ZooKeeperConnector(
         settings.text(CONNECT),
         session_timeout_ms=settings.integer("zookeeper.session.timeout.ms"),
-        connection_timeout_ms=connection_timeout_ms(settings.values),
+        connection_timeout_ms=settings.values.optional_integer("zookeeper.connection.timeout.ms"),
         digest=Digest(user, settings.text(DIGEST_PASSWORD)) if user else None,
         set_acl=settings.boolean(SET_ACL),
     )

@@ -18,6 +18,7 @@ import typer
 
 from headwater import __version__
 from headwater.base.errors import KafkaError
+from headwater.base.printable import printable
 from headwater.cli.flag_form import in_words, with_empty_values
 
 
@@ -92,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as failure:
         if debugging:
             raise
-        print(f"headwater: {describe_failure(failure)}", file=sys.stderr)
+        print(f"headwater: {printable(describe_failure(failure))}", file=sys.stderr)
         return 1
     return 0
 

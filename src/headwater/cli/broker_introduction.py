@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from headwater.base.settings import SettingValues
+from headwater.broker.descriptor_shares import share_descriptors
 from headwater.broker.server import BrokerServer
 from headwater.cli.durability_promise import durability_promise
+from headwater.cli.open_files import DESCRIPTORS_MIN
 from headwater.storage.log_settings import log_directory_paths
 
 
@@ -26,8 +28,10 @@ def store_text(settings: SettingValues, shared_path: str | None) -> str:
     return ""
 
 
-def introduction(version: str, brokers: Sequence[SettingValues], store: str) -> Iterator[str]:
-    """The lines for people, while the brokers start."""
+def introduction(
+    version: str, brokers: Sequence[SettingValues], store: str, descriptors_max: int
+) -> Iterator[str]:
+    """The lines for people, while the brokers start; each may open so many files."""
     settings = brokers[0]
     promise = durability_promise(
         settings.text("acks.all.flush"),
@@ -41,6 +45,12 @@ def introduction(version: str, brokers: Sequence[SettingValues], store: str) -> 
     if store:
         yield f"  metadata    {store}"
     yield f"  durability  {promise.sentence}"
+    if descriptors_max < DESCRIPTORS_MIN:
+        shares = share_descriptors(descriptors_max, settings.integer("log.handles.max"))
+        yield (
+            f"  open files  {descriptors_max:,} at most, which leaves {shares.connections_max:,} "
+            f"for connections: raise the hard limit for more."
+        )
 
 
 def announcement(servers: Sequence[BrokerServer], age_s: float) -> Iterator[str]:

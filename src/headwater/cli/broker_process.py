@@ -22,23 +22,31 @@ from typing import Final
 import uvloop
 
 from headwater import __version__
+from headwater.base.printable import PrintableFormatter, printable
 from headwater.base.settings import SettingValues
 from headwater.broker.environment import BrokerEnvironment
 from headwater.broker.server import BrokerServer
 from headwater.broker.start_faults import StartError
 from headwater.cli.broker_introduction import announcement, introduction, store_text
 from headwater.cli.development_cluster import broker_settings, store_directory
+from headwater.cli.open_files import raise_open_files_limit
 from headwater.cli.shared_store import SharedStore
 from headwater.storage.directories.log_directory import LoadProgress
+from headwater.storage.disk_files import DiskFiles
+from headwater.storage.spare_descriptors import SpareDescriptors
 
 EXIT_FAILED: Final = 1
+#: Threads that sync, roll and write checkpoints at once have a file more each for a moment.
+_SPARE_DESCRIPTORS: Final = 24
 _PROGRESS_INTERVAL_S: Final = 2.0
 _LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def run_broker(settings: SettingValues, *, log_level: str, broker_count: int = 0) -> int:
     """Serve until a signal comes; returns the exit code. A count of 0 is a broker by itself."""
-    logging.basicConfig(stream=sys.stderr, level=log_level, format=_LOG_FORMAT)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(PrintableFormatter(_LOG_FORMAT))
+    logging.basicConfig(level=log_level, handlers=[handler])
     brokers = broker_settings(settings, broker_count) if broker_count else [settings]
     shared = None
     if broker_count and not settings.optional_text("zookeeper.connect"):
@@ -51,6 +59,7 @@ class _BrokerProcess:
     def __init__(self, brokers: Sequence[SettingValues], shared: SharedStore | None = None) -> None:
         self._brokers = brokers
         self._shared = shared
+        self._descriptors_max = raise_open_files_limit() // len(brokers)
         self._shown_s = time.monotonic()
         self._is_stopping = False
         self._stop = asyncio.Event()
@@ -60,12 +69,12 @@ class _BrokerProcess:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._on_signal)
         store = store_text(self._brokers[0], None if self._shared is None else self._shared.path)
-        for line in introduction(__version__, self._brokers, store):
+        for line in introduction(__version__, self._brokers, store, self._descriptors_max):
             _say(line)
         try:
             return await self._serve(loop)
         except StartError as error:
-            print(f"headwater: {error}", file=sys.stderr)
+            print(f"headwater: {printable(str(error))}", file=sys.stderr)
             return EXIT_FAILED
         finally:
             if self._shared is not None:
@@ -84,7 +93,8 @@ class _BrokerProcess:
         exit_code = 0
         for failure in failed:
             if failure.done():
-                print(f"headwater: {failure.result()} The broker stops.", file=sys.stderr)
+                reason = printable(str(failure.result()))
+                print(f"headwater: {reason} The broker stops.", file=sys.stderr)
                 exit_code = EXIT_FAILED
         _say("Headwater is stopping.")
         for waiting in (*failed, stop_wanted):
@@ -120,10 +130,12 @@ class _BrokerProcess:
                 each.result()
         return False
 
-    def _environment(self) -> BrokerEnvironment | None:
-        if self._shared is None:
-            return None
-        return BrokerEnvironment(open_store=self._shared.open)
+    def _environment(self) -> BrokerEnvironment:
+        files = DiskFiles(SpareDescriptors(_SPARE_DESCRIPTORS))
+        environment = BrokerEnvironment(files=files, descriptors_max=self._descriptors_max)
+        if self._shared is not None:
+            environment.open_store = self._shared.open
+        return environment
 
     def _on_signal(self) -> None:
         if self._is_stopping:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.printable import printable
 from headwater.cli.config_arguments import BROKER_LOGGERS, BROKERS, TOPICS, Entity
 from headwater.client.admin import (
     ConfigChange,
@@ -48,7 +49,7 @@ async def describe_configs(
         print(_title(each, show_all))
         for entry in described[resource]:
             if show_all or _is_own(entry, each):
-                print(_line(entry))
+                print(printable(_line(entry)))
 
 
 async def alter_configs(
@@ -68,7 +69,7 @@ async def alter_configs(
             )
     changes = [ConfigChange(name, value) for name, value in added.items()]
     changes += [ConfigChange(name, None, ConfigOperation.DELETE) for name in deleted]
-    require_all(await admin.alter_configs({resource: changes}))
+    await admin.alter_configs({resource: changes})
     if entity.is_default:
         print("Completed updating default config for brokers in the cluster.")
     else:

@@ -85,7 +85,7 @@ async def _delete(connection: ClusterConnection, offsets: dict[TopicPartition, i
     from headwater.client.admin import OffsetOperations
 
     print("Executing records delete operation")
-    outcomes = await OffsetOperations(connection).delete_records(offsets)
+    outcomes = await OffsetOperations(connection).delete_records(offsets, raise_errors=False)
     print("Records delete operation completed:")
     has_failed = False
     for key, outcome in outcomes.items():

@@ -10,6 +10,7 @@ import typer
 
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
+from headwater.base.printable import printable
 from headwater.cli.group_argument import GroupChoice
 from headwater.cli.plain_table import Column, Row, print_rows
 from headwater.client.admin import (
@@ -66,7 +67,7 @@ async def list_groups(
         print_rows(columns, rows, as_json=as_json)
     else:
         for group in groups:
-            print(group.group_id)
+            print(printable(group.group_id))
 
 
 async def describe_offsets(
@@ -120,7 +121,7 @@ async def describe_states(
 
 async def delete_groups(connection: ClusterConnection, choice: GroupChoice) -> None:
     group_ids = await chosen_ids(connection, choice)
-    outcomes = await GroupOperations(connection).delete_groups(group_ids)
+    outcomes = await GroupOperations(connection).delete_groups(group_ids, raise_errors=False)
     for group_id, outcome in outcomes.items():
         if outcome is None:
             print(f"Deleted group {group_id}.")
@@ -130,7 +131,9 @@ async def delete_groups(connection: ClusterConnection, choice: GroupChoice) -> N
 async def delete_offsets(
     connection: ClusterConnection, group_id: str, partitions: Sequence[TopicPartition]
 ) -> None:
-    outcomes = await GroupOffsetOperations(connection).delete_group_offsets(group_id, partitions)
+    outcomes = await GroupOffsetOperations(connection).delete_group_offsets(
+        group_id, partitions, raise_errors=False
+    )
     columns = [Column("TOPIC", "topic", 15), Column("PARTITION", "partition", 10)]
     columns.append(Column("STATUS", "status", 15))
     rows = [

@@ -17,14 +17,13 @@ import time
 from collections.abc import Iterator
 
 from headwater.cli.findings import Finding, good, note, problem, size_text
+from headwater.cli.open_files import DESCRIPTORS_MIN, reachable
 from headwater.storage.directories.broker_metadata import META_PROPERTIES, read_broker_metadata
 from headwater.storage.directories.clean_shutdown import CleanShutdownMarker
 from headwater.storage.directories.directory_ownership import LOCK_FILE
 from headwater.storage.errors import CorruptMetadataError
 from headwater.storage.files import DiskFiles
 
-#: A broker has a descriptor for each connection and for many segments.
-DESCRIPTORS_MIN = 4_096
 FREE_SHARE_MIN = 0.10
 FREE_BYTES_MIN = 1_000_000_000
 SLOW_SYNC_MS = 50.0
@@ -37,15 +36,15 @@ _REMOTE = frozenset({"nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "afs"})
 
 def check_limits() -> Iterator[Finding]:
     """The limits of a process that is started from here."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < DESCRIPTORS_MIN:
+    count = reachable(resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    if count < DESCRIPTORS_MIN:
         yield problem(
             "open files",
-            f"A broker started from here may open {soft} files, and each connection and many "
-            f"segments need one: raise the limit with 'ulimit -n {min(hard, 100_000)}'.",
+            f"A broker started from here may open {count} files, and each connection and many "
+            f"segments need one: raise the hard limit ('ulimit -Hn', LimitNOFILE of a service).",
         )
     else:
-        yield good("open files", f"A process started from here may open {soft} files.")
+        yield good("open files", f"A broker started from here may open {count} files.")
 
 
 def check_data_directory(path: str) -> Iterator[Finding]:

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from headwater.base.printable import printable
+
 #: Values by the column's key; None is a value that is not there.
 Row = Mapping[str, object]
 
@@ -67,5 +69,6 @@ def _cell(value: object, missing: str) -> str:
         return missing
     if isinstance(value, Mapping):
         # Partitions by topic.
-        return ";".join(f"{topic}:{','.join(map(str, some))}" for topic, some in value.items())
-    return str(value)
+        text = ";".join(f"{topic}:{','.join(map(str, some))}" for topic, some in value.items())
+        return printable(text)
+    return printable(str(value))

@@ -178,6 +178,8 @@ async def _commit(
     if not offsets:
         return ()
     outcomes = await GroupOffsetOperations(connection).alter_group_offsets(
-        group_id, {key: CommittedOffset(offset) for key, offset in offsets.items()}
+        group_id,
+        {key: CommittedOffset(offset) for key, offset in offsets.items()},
+        raise_errors=False,
     )
     return [outcome for outcome in outcomes.values() if outcome is not None]

@@ -32,7 +32,7 @@ async def create_topic(
     connection: ClusterConnection, topic: NewTopic, *, if_not_exists: bool = False
 ) -> None:
     try:
-        require_all(await TopicOperations(connection).create_topics([topic]))
+        await TopicOperations(connection).create_topics([topic])
     except KafkaError as error:
         if if_not_exists and error.code is ErrorCode.TOPIC_ALREADY_EXISTS:
             return
@@ -77,7 +77,9 @@ async def grow_topics(
     if assignment is not None:
         added = {topic.name: assignment[len(topic.partitions) :] for topic in chosen}
     outcomes = await TopicOperations(connection).create_partitions(
-        {topic.name: partition_count for topic in chosen}, assignments=added
+        {topic.name: partition_count for topic in chosen},
+        assignments=added,
+        raise_errors=False,
     )
     _report(outcomes, f"Topic {{}} has {partition_count} partitions now.")
 
@@ -85,7 +87,8 @@ async def grow_topics(
 async def delete_topics(connection: ClusterConnection, choice: TopicChoice) -> None:
     chosen = await _chosen(connection, choice, must_exist=True)
     names = [topic.name for topic in chosen]
-    _report(await TopicOperations(connection).delete_topics(names), "Deleted topic {}.")
+    outcomes = await TopicOperations(connection).delete_topics(names, raise_errors=False)
+    _report(outcomes, "Deleted topic {}.")
 
 
 async def _chosen(

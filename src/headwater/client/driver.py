@@ -53,7 +53,8 @@ class Driver:
         self._is_closed = False
         #: What waits for a channel that is being opened, in order: later ones wait behind it.
         self._waiting: dict[Place, list[Ask]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        #: In the order of their start, which is the one in which they are ended.
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self._address_search: asyncio.Task[None] | None = None
         self._searches: dict[CoordinatorOf, asyncio.Task[int]] = {}
         #: Those that were looked for before.
@@ -164,8 +165,8 @@ class Driver:
 
     def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = self._loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
         return task
 
     def _send_over(self, channel: PeerChannel, ask: Ask) -> None:

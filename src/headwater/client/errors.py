@@ -5,6 +5,9 @@ has the class of its code (see `kafka_errors`) and, where it gave one, the sente
 The classes here are what the client finds out by itself.
 """
 
+from collections.abc import Mapping
+from typing import Any, Final
+
 from headwater.base.errors import (
     ErrorCode,
     InvalidConfigError,
@@ -18,6 +21,9 @@ from headwater.client.kafka_errors import (
     UnknownTopicOrPartitionError,
     error_for,
 )
+
+#: How many failures one sentence names.
+_TOLD_MAX: Final = 10
 
 
 class InvalidAddressError(InvalidConfigError):
@@ -71,6 +77,31 @@ class UnknownGroupError(GroupIdNotFoundError):
     @classmethod
     def group(cls, group_id: str) -> "UnknownGroupError":
         return cls(f"There is no group {group_id!r}.")
+
+
+class SeveralFailedError(KafkaError):
+    """An operation on several things failed for more than one of them.
+
+    `outcomes` has what became of each, those that were done too. The code is that of the first.
+    """
+
+    def __init__(self, code: ErrorCode, detail: str, outcomes: Mapping[Any, Any] | None = None, /):
+        super().__init__(code, detail)
+        self.outcomes: Mapping[Any, Any] = outcomes or {}
+
+    @classmethod
+    def of(cls, outcomes: Mapping[Any, Any]) -> "SeveralFailedError":
+        failures = {
+            key: outcome for key, outcome in outcomes.items() if isinstance(outcome, KafkaError)
+        }
+        told = [f"{key}: {failure}" for key, failure in failures.items()]
+        left = len(told) - _TOLD_MAX
+        if left > 0:
+            told[_TOLD_MAX:] = [f"and {left} more."]
+        first = next(iter(failures.values()))
+        return cls(
+            first.code, f"{len(failures)} of {len(outcomes)} failed. {' '.join(told)}", outcomes
+        )
 
 
 def topic_refusal(error_code: int, error_message: str | None, name: str) -> KafkaError:

@@ -13,6 +13,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.isolation import IsolationLevel
 from headwater.wire.records import (
@@ -80,7 +81,11 @@ class FetchedPartition:
         self._buffer = buffer
         self._aborted = aborted
         self._check_crc = check_crc
-        self._ends, self.next_offset = _whole_batches(buffer, fetch_offset)
+        self._ends, next_offset = _whole_batches(buffer, fetch_offset)
+        # The header of a damaged batch may claim any last offset.
+        if fetch_offset < high_watermark < next_offset:
+            next_offset = high_watermark
+        self.next_offset = next_offset
 
     @property
     def size_bytes(self) -> int:
@@ -115,22 +120,32 @@ class FetchedPartition:
             position = end
         return True
 
+    def offset_after(self, begin: int, end: int) -> int:
+        """The offset to go on with after the batch at that place, which may be damaged."""
+        if end == self._ends[-1]:
+            return self.next_offset
+        following = self.first_offset_at(end)
+        if self._buffer[begin + MAGIC_POSITION] < MAGIC_V2 or end - begin < HEADER_SIZE:
+            return min(following, self.first_offset_at(begin) + 1)
+        header = read_batch_header(self._buffer, begin)
+        return min(following, header.base_offset + max(0, header.last_offset_delta) + 1)
+
+    def first_offset_at(self, begin: int) -> int:
+        """The offset that a batch begins with; of an old message, the one that it has."""
+        offset, _ = _unpack_overhead(self._buffer, begin)
+        return int(offset)
+
     @property
     def has_aborted(self) -> bool:
         """Whether some of the data is not to be seen."""
         return bool(self._aborted) and self.isolation_level is IsolationLevel.READ_COMMITTED
 
-    def raw_batches(self) -> Iterator[tuple[memoryview, BatchHeader | None]]:
-        """Every batch with data to be seen, not decoded, and its header unless it is of old format.
-
-        The first one may begin before the offset that was asked for.
-        """
-        buffer = memoryview(self._buffer)
-        for position, end, header in self.visible_batches():
-            yield buffer[position:end], header
-
     def visible_batches(self) -> Iterator[tuple[int, int, BatchHeader | None]]:
-        """The same as places in the buffer."""
+        """Where every batch with data to be seen begins and ends, and its header.
+
+        The first one may begin before the offset that was asked for. One of an old format has no
+        header.
+        """
         only_committed = self.isolation_level is IsolationLevel.READ_COMMITTED
         aborted_left = list(self._aborted)
         heapq.heapify(aborted_left)
@@ -157,7 +172,11 @@ class FetchedPartition:
                 yield begin, end, header
 
     def _ends_by_abort(self, batch: memoryview) -> bool:
-        records = decode_batch(batch, check_crc=self._check_crc)
+        try:
+            records = decode_batch(batch, check_crc=self._check_crc)
+        except KafkaError:
+            # A marker of a transaction that is known to be aborted: it can be no other.
+            return True
         return bool(records) and read_control_type(records[0]) is ControlType.ABORT
 
 

@@ -45,7 +45,12 @@ class AlterationQueue:
         answer = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiting(request, answer))
         if len(self._waiting) == 1:
-            await self._turns.run(self._work_off)
+            try:
+                await self._turns.run(self._work_off)
+            except asyncio.CancelledError:
+                # The change goes on for the others; nobody is left to hear how this one ends.
+                answer.cancel()
+                raise
         return await answer
 
     async def _work_off(self) -> None:

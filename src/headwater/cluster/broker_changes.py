@@ -84,9 +84,10 @@ class BrokerChanges:
                 await asyncio.sleep(RETRY_PAUSE_S)
                 self._news.set()
             except Exception:
+                _log.exception("A change of brokers could not be worked off")
                 # Nobody would look after brokers any more: another controller shall.
                 self._writes.give_up("it met an error that it did not expect.")
-                raise
+                return
 
     async def work_off(self) -> None:
         """Find out what has changed and carry it out; KafkaError if some of it was not done."""
@@ -181,8 +182,10 @@ class BrokerChanges:
     def _is_unclean_allowed(self, topic: str) -> bool:
         image = self._publisher.image
         for configs in (image.topic_configs(topic), image.broker_configs(None)):
-            if UNCLEAN_ELECTION_SETTING in configs:
-                return configs[UNCLEAN_ELECTION_SETTING].strip().lower() == "true"
+            # A text that is neither is ignored, as everywhere.
+            text = configs.get(UNCLEAN_ELECTION_SETTING, "").strip().lower()
+            if text in ("true", "false"):
+                return text == "true"
         return self._options.unclean_leader_election_enabled
 
     def _watch(self, event: WatchEvent) -> None:

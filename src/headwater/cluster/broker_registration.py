@@ -19,12 +19,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 from typing import Final, NamedTuple
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.cluster.image import BrokerInfo, EndpointInfo
-from headwater.cluster.node_documents import CorruptNodeError, encode
+from headwater.cluster.image_rules import ImageFaultError, broker_id_from_text, check_broker
+from headwater.cluster.node_documents import UNREADABLE, CorruptNodeError, corrupt, encode
 from headwater.cluster.node_locations import (
     BROKER_IDS,
     UNCLEAN_BROKERS,
@@ -46,6 +48,8 @@ from headwater.cluster.store.metadata_store import (
     Watch,
     WatchEvent,
 )
+
+_log = logging.getLogger(__name__)
 
 #: What a mark says.
 RESTARTED: Final = b"restarted"
@@ -143,15 +147,19 @@ async def _wait_until_gone(store: MetadataStore, path: str, limit_s: float) -> N
 
 
 async def load_brokers(store: MetadataStore, watch: Watch | None = None) -> dict[int, BrokerInfo]:
-    """All live brokers; the watch is called when one comes or goes."""
+    """All live brokers whose nodes can be read; the watch is called when one comes or goes."""
     names = await store.children(BROKER_IDS, watch)
-    nodes = await store.get_many([f"{BROKER_IDS}/{name}" for name in names])
-    brokers = [
-        _decode(f"{BROKER_IDS}/{name}", int(name), node)
-        for name, node in zip(names, nodes, strict=True)
-        if node is not None
-    ]
-    return {broker.broker_id: broker for broker in sorted(brokers)}
+    paths = [f"{BROKER_IDS}/{name}" for name in names]
+    brokers: dict[int, BrokerInfo] = {}
+    for name, path, node in zip(names, paths, await store.get_many(paths), strict=True):
+        if node is not None:
+            try:
+                broker = _decode(path, name, node)
+            except CorruptNodeError as error:
+                _log.error("%s It is left out.", error)
+                continue
+            brokers[broker.broker_id] = broker
+    return dict(sorted(brokers.items()))
 
 
 class ReturnMark(NamedTuple):
@@ -187,13 +195,19 @@ async def load_present_brokers(store: MetadataStore, watch: Watch | None = None)
 
 async def load_return_marks(store: MetadataStore) -> dict[int, ReturnMark]:
     names = await store.children(UNCLEAN_BROKERS)
-    nodes = await store.get_many([f"{UNCLEAN_BROKERS}/{name}" for name in names])
-    # A mark that says something else is taken for the worse.
-    return {
-        int(name): ReturnMark(node.data != RESTARTED, node.version, node.creation_id)
-        for name, node in zip(names, nodes, strict=True)
-        if node is not None
-    }
+    paths = [f"{UNCLEAN_BROKERS}/{name}" for name in names]
+    marks: dict[int, ReturnMark] = {}
+    for name, path, node in zip(names, paths, await store.get_many(paths), strict=True):
+        if node is not None:
+            try:
+                broker_id = broker_id_from_text(name)
+            except ImageFaultError as error:
+                _log.error("%s It is left out.", corrupt(path, error))
+                continue
+            # A mark that says something else is taken for the worse.
+            is_unclean = node.data != RESTARTED
+            marks[broker_id] = ReturnMark(is_unclean, node.version, node.creation_id)
+    return marks
 
 
 def _encode(broker: BrokerInfo, now_ms: int) -> bytes:
@@ -215,12 +229,17 @@ def _encode(broker: BrokerInfo, now_ms: int) -> bytes:
     return encode(document)
 
 
-def _decode(path: str, broker_id: int, node: Node) -> BrokerInfo:
+def _decode(path: str, name: str, node: Node) -> BrokerInfo:
     try:
+        broker_id = broker_id_from_text(name)
         document = json.loads(node.data)
         endpoints = tuple(_endpoint(text) for text in document["endpoints"])
-        return BrokerInfo(broker_id, endpoints, document.get("rack"), node.creation_id)
-    except (ValueError, KeyError, TypeError) as error:
+        broker = BrokerInfo(broker_id, endpoints, document.get("rack"), node.creation_id)
+        check_broker(broker)
+        return broker
+    except ImageFaultError as error:
+        raise corrupt(path, error) from error
+    except UNREADABLE as error:
         raise CorruptNodeError(path, "it is not the registration of a broker") from error
 
 

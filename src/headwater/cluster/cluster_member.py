@@ -19,6 +19,7 @@ import contextlib
 import logging
 from typing import Final, NamedTuple
 
+from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import Clock
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.randomness import SeededRandom
@@ -32,7 +33,7 @@ from headwater.cluster.controller_election import (
 from headwater.cluster.image import NO_CONTROLLER, BrokerInfo, ClusterImage
 from headwater.cluster.image_distribution import ImageDistribution, SendUpdate
 from headwater.cluster.image_publisher import ImagePublisher, Subscriber
-from headwater.cluster.image_update import fits, updated
+from headwater.cluster.image_reception import InvalidImageError, fits, updated
 from headwater.cluster.new_topic import ControllerOptions
 from headwater.cluster.node_documents import CorruptNodeError
 from headwater.cluster.node_locations import CONTROLLER, broker_path
@@ -76,6 +77,7 @@ class ClusterMember:
         clock: Clock,
         random: SeededRandom,
         send: SendUpdate,
+        tasks: BackgroundTasks,
         *,
         old_session_s: float = 0.0,
     ) -> None:
@@ -89,11 +91,13 @@ class ClusterMember:
         self._clock = clock
         self._random = random
         self._send = send
+        self._tasks = tasks
         self._old_session_s = old_session_s
         self._publisher = ImagePublisher()
         self._receiving = asyncio.Lock()
         self._controller_epoch = 0
         self._has_image = False
+        self._last_refusal = ""
         #: Set when it has an image and knows the controller.
         self._is_ready = asyncio.Event()
         self._seat: _Seat | None = None
@@ -103,8 +107,6 @@ class ClusterMember:
         self._task: asyncio.Task[None] | None = None
         self._lease = SessionLease(asyncio.get_running_loop().time)
         self._lease_task: asyncio.Task[None] | None = None
-        #: Gets the reason if the member cannot go on.
-        self.failed: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
 
     @property
     def image(self) -> ClusterImage:
@@ -149,18 +151,27 @@ class ClusterMember:
     ) -> None:
         """Register, and return when the controller has told this broker its first image.
 
-        `is_restarted`: the broker's last life did not end in order; `is_unclean`: and its logs may
-        lack their ends.
+        That may be in another session, if the store ends this one meanwhile. `is_restarted`: the
+        broker's last life did not end in order; `is_unclean`: and its logs may lack their ends.
         KafkaError if the broker's id is taken.
         """
-        await self._register(session, is_unclean=is_unclean, is_restarted=is_restarted)
-        self._task = asyncio.get_running_loop().create_task(self._live(session))
+        while True:
+            try:
+                await self._register(session, is_unclean=is_unclean, is_restarted=is_restarted)
+                break
+            except SessionExpiredError:
+                _logger.warning("The session with the metadata store is over; another one begins.")
+                session = await self._connector.connect()
+        self._task = asyncio.get_running_loop().create_task(
+            self._live(session), name="membership in the cluster"
+        )
         arrival = asyncio.ensure_future(self._is_ready.wait())
         await asyncio.wait({self._task, arrival}, return_when=asyncio.FIRST_COMPLETED)
         arrival.cancel()
         if self._task.done():
             self._task.result()
-        self._task.add_done_callback(self._on_done)
+        # Until here its failure was that of the start.
+        self._tasks.watch(self._task, expected=(KafkaError, StoreError, CorruptNodeError))
 
     async def close(self) -> None:
         """Leave the cluster; the sessions are their owner's to close."""
@@ -186,12 +197,6 @@ class ClusterMember:
                     if node is not None and node.ephemeral_owner == session.session_id:
                         await session.delete(path, node.version)
 
-    def _on_done(self, task: asyncio.Task[None]) -> None:
-        error = None if task.cancelled() else task.exception()
-        if isinstance(error, Exception) and not self.failed.done():
-            _logger.error("the broker cannot stay in its cluster: %s", error)
-            self.failed.set_result(error)
-
     async def _register(
         self, session: MetadataStore, *, is_unclean: bool = False, is_restarted: bool = False
     ) -> None:
@@ -206,7 +211,7 @@ class ClusterMember:
             wait_s=self._old_session_s,
         )
         self._end_lease()
-        self._lease_task = asyncio.get_running_loop().create_task(self._lease.keep(session))
+        self._lease_task = self._tasks.start("session lease", self._lease.keep(session))
 
     def _end_lease(self) -> None:
         self._lease.end()
@@ -279,7 +284,9 @@ class ClusterMember:
 
     async def _take_seat(self, session: MetadataStore, election: Election) -> None:
         self._is_deposed = False
-        distribution = ImageDistribution(self.broker.broker_id, self._send, self._depose)
+        distribution = ImageDistribution(
+            self.broker.broker_id, self._send, self._depose, self._tasks
+        )
         controller = Controller(
             session,
             election,
@@ -288,6 +295,7 @@ class ClusterMember:
             self._clock,
             self._random.child(f"controller {election.epoch}"),
             self._depose,
+            self._tasks,
         )
         seat = _Seat(controller, distribution)
         try:
@@ -331,7 +339,10 @@ class ClusterMember:
                 return UpdateImageResponse(
                     error_code=ErrorCode.INVALID_UPDATE_VERSION, version=image.version
                 )
-            change = updated(image, request)
+            try:
+                change = updated(image, request)
+            except InvalidImageError as error:
+                return self._refuse(error)
             if not self._is_addressed(change.image):
                 return UpdateImageResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
             self._controller_epoch = request.controller_epoch
@@ -339,6 +350,13 @@ class ClusterMember:
             self._has_image = True
             self._know_controller(self.controller_id)
             return UpdateImageResponse(version=request.to_version)
+
+    def _refuse(self, error: InvalidImageError) -> UpdateImageResponse:
+        if str(error) != self._last_refusal:
+            # Once, however often the message is sent again.
+            self._last_refusal = str(error)
+            _logger.error("A message about the cluster is refused: %s", error)
+        return UpdateImageResponse(error_code=error.code)
 
     def _is_addressed(self, image: ClusterImage) -> bool:
         """Whether the controller speaks to this life of the broker.

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headwater.base.checks import check
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.cluster.image import NO_CONFIGS, ClusterImage, ConfigResource, ResourceKind
+from headwater.cluster.image_rules import broker_id_from_text
 from headwater.cluster.node_documents import encode_configs
 from headwater.cluster.node_locations import broker_config_path, topic_config_path
 from headwater.cluster.store.metadata_store import Create, Operation, Set
@@ -50,6 +50,4 @@ def describe(resource: ConfigResource) -> str:
 def _path(resource: ConfigResource, image: ClusterImage) -> str:
     if resource.kind is ResourceKind.TOPIC:
         return topic_config_path(find_topic(resource.name, image).name)
-    named = not resource.name or resource.name.isdecimal()
-    check(named, "%r is not the number of a broker", resource.name)
-    return broker_config_path(int(resource.name) if resource.name else None)
+    return broker_config_path(broker_id_from_text(resource.name) if resource.name else None)

@@ -28,6 +28,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import Clock
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
@@ -50,6 +51,7 @@ from headwater.cluster.image_change import ImageChange, ImageEdits
 from headwater.cluster.image_loader import load_image
 from headwater.cluster.leader_moves import Outcome
 from headwater.cluster.new_topic import ControllerOptions, CreatedTopic, NewPartitions, NewTopic
+from headwater.cluster.node_documents import CorruptNodeError
 from headwater.cluster.node_locations import DELETED_TOPICS, PRODUCER_ID_BLOCK
 from headwater.cluster.partition_changes import PartitionChanges
 from headwater.cluster.producer_ids import BLOCK_SIZE, plan_block
@@ -76,6 +78,7 @@ class Controller:
         clock: Clock,
         random: SeededRandom,
         on_deposed: Callable[[], None],
+        tasks: BackgroundTasks,
     ) -> None:
         """`on_deposed` is called, once, when this one finds out that its time is over."""
         self._store = store
@@ -84,6 +87,7 @@ class Controller:
         self._options = options
         self._clock = clock
         self._random = random
+        self._background = tasks
         self._turns = ChangeTurns()
         self._writes = ControllerWrites(store, election.epoch, election.epoch_version, on_deposed)
         self._partitions = PartitionChanges(self._writes, publisher, clock)
@@ -123,13 +127,15 @@ class Controller:
         """Load the image, set right what must be, announce it, and watch the brokers from then on.
 
         Topics whose deletion was interrupted are in the image at first; when the brokers have
-        heard of it, the deletion goes on. CorruptNodeError if the store cannot be read.
+        heard of it, the deletion goes on. CorruptNodeError if not even the cluster's id can be
+        read.
         """
         has_marked_topics = await self._turns.run(self._load)
-        loop = asyncio.get_running_loop()
-        self._tasks.append(loop.create_task(self._brokers.follow(self._turns)))
+        following = self._brokers.follow(self._turns)
+        self._tasks.append(self._background.start("controller's look at brokers", following))
         if has_marked_topics:
-            self._tasks.append(loop.create_task(self._finish_deletions()))
+            deleting = self._finish_deletions()
+            self._tasks.append(self._background.start("controller's deletions", deleting))
 
     async def _load(self) -> bool:
         """Whether there are topics whose deletion was interrupted."""
@@ -197,14 +203,18 @@ class Controller:
         """Replace all that is set for a resource, and return the new version.
 
         `version` is that of `image.config(resource)` from which the new configs were made:
-        ConfigConflictError if somebody changed them since. SettingError if a topic cannot have
-        them; what brokers can have is for the caller to check.
+        ConfigConflictError if somebody changed them since. KafkaError if the resource cannot have
+        them; whoever asks may have checked them too, but need not be one of us.
         """
 
         async def change() -> int:
+            operation = plan_config_change(resource, configs, version, self.image)
+            present = self.image.config(resource).configs
             if resource.kind is ResourceKind.TOPIC:
-                self._options.validate_topic_configs(configs)
-            await self._writes.multi([plan_config_change(resource, configs, version, self.image)])
+                self._options.validate_topic_configs(configs, present)
+            else:
+                self._options.validate_broker_configs(resource.name, configs, present)
+            await self._writes.multi([operation])
             new_version = self.image.config(resource).version + 1
             edits = ImageEdits()
             edits.configs[resource] = ConfigImage(MappingProxyType(dict(configs)), new_version)
@@ -221,7 +231,12 @@ class Controller:
 
         async def change() -> range:
             last_block = await self._writes.read(PRODUCER_ID_BLOCK)
-            block, operation = plan_block(last_block, broker_id, count)
+            try:
+                block, operation = plan_block(last_block, broker_id, count)
+            except CorruptNodeError as error:
+                # Whatever was given out must not be given out again: so nobody gets any.
+                _log.error("%s No producer ids are given out.", error)
+                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
             await self._writes.multi([operation])
             return range(block.first, block.last + 1)
 

@@ -115,6 +115,9 @@ class ClusterImage:
     topics: LayeredMap[str, TopicImage] = field(default_factory=LayeredMap)
     topic_names: LayeredMap[uuid.UUID, str] = field(default_factory=LayeredMap)
     configs: LayeredMap[ConfigResource, ConfigImage] = field(default_factory=LayeredMap)
+    #: Topics that the metadata store has and that cannot be read there. They are not in `topics`;
+    #: whoever knows one from before keeps it as it was, for its nodes may be repaired.
+    unreadable_topics: frozenset[str] = frozenset()
 
     def topic_by_id(self, topic_id: uuid.UUID) -> TopicImage | None:
         name = self.topic_names.get(topic_id)

@@ -18,6 +18,7 @@ import math
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.cluster.image import BrokerInfo, ClusterImage
 from headwater.cluster.image_change import ImageChange
@@ -42,12 +43,19 @@ _NOTHING: Final = -1
 class ImageDistribution:
     """A `Publisher` over the network; lives as long as one controller."""
 
-    def __init__(self, own_id: int, send: SendUpdate, on_deposed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        own_id: int,
+        send: SendUpdate,
+        on_deposed: Callable[[], None],
+        tasks: BackgroundTasks,
+    ) -> None:
         """`on_deposed` is called when a broker has heard of a later controller."""
         self.image = ClusterImage()
         self._own_id = own_id
         self._send = send
         self._on_deposed = on_deposed
+        self._tasks = tasks
         self._feeds: dict[int, _Feed] = {}
         self._is_closed = False
 
@@ -82,7 +90,7 @@ class ImageDistribution:
                 self._feeds.pop(broker_id).end()
         for broker_id, broker in brokers.items():
             if broker_id not in self._feeds:
-                self._feeds[broker_id] = _Feed(self, broker)
+                self._feeds[broker_id] = _Feed(self, broker, self._tasks)
 
     async def send(self, broker: BrokerInfo, request: UpdateImageRequest) -> UpdateImageResponse:
         response = await self._send(broker, request)
@@ -94,7 +102,9 @@ class ImageDistribution:
 class _Feed:
     """What one life of a broker is told."""
 
-    def __init__(self, distribution: ImageDistribution, broker: BrokerInfo) -> None:
+    def __init__(
+        self, distribution: ImageDistribution, broker: BrokerInfo, tasks: BackgroundTasks
+    ) -> None:
         self.broker = broker
         self.touched = TouchedParts()
         #: The version of the image that the broker has.
@@ -105,7 +115,7 @@ class _Feed:
         self._distribution = distribution
         self._news = asyncio.Event()
         self._progress = asyncio.Event()
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._task = tasks.start(f"image feed of broker {broker.broker_id}", self._run())
 
     def wake(self) -> None:
         self._news.set()
@@ -131,13 +141,18 @@ class _Feed:
         await asyncio.wait({self._task})
 
     async def _run(self) -> None:
-        while True:
-            image = self._distribution.image
-            if self._acknowledged < image.version:
-                await self._tell(image)
-            else:
-                self._news.clear()
-                await self._news.wait()
+        try:
+            while True:
+                image = self._distribution.image
+                if self._acknowledged < image.version:
+                    await self._tell(image)
+                else:
+                    self._news.clear()
+                    await self._news.wait()
+        finally:
+            # However it ends: nobody waits for a broker that is told nothing any more.
+            self._is_behind = True
+            self._progress.set()
 
     async def _tell(self, image: ClusterImage) -> None:
         touched, self.touched = self.touched, TouchedParts()

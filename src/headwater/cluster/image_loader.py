@@ -6,14 +6,23 @@ distinct partition kept once: ten thousand partitions load in a few milliseconds
 A topic with very many partitions is not made in one transaction. If a controller stopped in
 between, some of them have no state: they are in the image as `unwritten_partition`, for the next
 controller to complete.
+
+A node that cannot be read, or that says what cannot be, is left out with one line in the log, and
+the rest of the cluster loads. A topic that is left out so stays known by its name: what brokers
+have of it is neither deleted nor set aside (`ClusterImage.unreadable_topics`). Settings that cannot
+be read count as none, and may be written anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+import uuid
+from collections.abc import Iterable, Mapping
+from itertools import islice
 from types import MappingProxyType
 
 from headwater.cluster.broker_registration import load_brokers
+from headwater.cluster.controller_election import controller_named
 from headwater.cluster.image import (
     NO_CONTROLLER,
     NO_LEADER,
@@ -24,12 +33,21 @@ from headwater.cluster.image import (
     ResourceKind,
     TopicImage,
 )
+from headwater.cluster.image_rules import (
+    ImageFaultError,
+    check_partition,
+    check_resource,
+    check_topic_name,
+)
 from headwater.cluster.layered_map import LayeredMap
 from headwater.cluster.node_documents import (
+    UNREADABLE,
     Assignments,
+    CorruptNodeError,
+    TopicDocument,
+    corrupt,
     decode_cluster_id,
     decode_configs,
-    decode_controller,
     decode_partition_state,
     decode_topic,
 )
@@ -45,6 +63,8 @@ from headwater.cluster.node_locations import (
 )
 from headwater.cluster.store.metadata_store import MetadataStore, Node
 
+_log = logging.getLogger(__name__)
+
 
 def unwritten_partition(replicas: tuple[int, ...]) -> PartitionImage:
     """A partition that is assigned to brokers and has no state."""
@@ -52,45 +72,73 @@ def unwritten_partition(replicas: tuple[int, ...]) -> PartitionImage:
 
 
 async def load_image(store: MetadataStore) -> ClusterImage:
-    """Everything the store says; raises CorruptNodeError."""
+    """Everything the store says, but for what cannot be read; raises CorruptNodeError only where
+    not even the cluster's id can be."""
     cluster_id = await store.exists(CLUSTER_ID)
     controller = await store.exists(CONTROLLER)
-    topics = await _load_topics(store)
+    topics, unreadable = await _load_topics(store)
     configs = await _load_configs(store, TOPIC_CONFIGS, ResourceKind.TOPIC)
     configs |= await _load_configs(store, BROKER_CONFIGS, ResourceKind.BROKER)
     return ClusterImage(
         cluster_id="" if cluster_id is None else decode_cluster_id(CLUSTER_ID, cluster_id.data),
-        controller_id=NO_CONTROLLER
-        if controller is None
-        else decode_controller(CONTROLLER, controller.data),
+        controller_id=NO_CONTROLLER if controller is None else controller_named(controller),
         brokers=await load_brokers(store),
         topics=LayeredMap(topics),
         topic_names=LayeredMap({topic.topic_id: topic.name for topic in topics.values()}),
         configs=LayeredMap(configs),
+        unreadable_topics=unreadable,
     )
 
 
-async def _load_topics(store: MetadataStore) -> dict[str, TopicImage]:
-    names = await store.children(TOPICS)
-    paths = [topic_path(name) for name in names]
-    nodes = await store.get_many(paths)
+async def _load_topics(store: MetadataStore) -> tuple[dict[str, TopicImage], frozenset[str]]:
+    """The topics by name, and the names of those that cannot be read."""
+    names = [name for name in await store.children(TOPICS) if _is_topic_name(name)]
+    nodes = await store.get_many([topic_path(name) for name in names])
+    unreadable: set[str] = set()
+    documents: dict[str, TopicDocument] = {}
     known: dict[bytes, Assignments] = {}
-    documents = [
-        (name, decode_topic(path, node.data, known))
-        for name, path, node in zip(names, paths, nodes, strict=True)
-        if node is not None
-    ]
+    for name, node in zip(names, nodes, strict=True):
+        if node is not None:
+            try:
+                documents[name] = decode_topic(topic_path(name), node.data, known)
+            except CorruptNodeError as error:
+                unreadable.add(name)
+                _leave_out(error)
     state_paths = [
         partition_state_path(name, partition)
-        for name, document in documents
+        for name, document in documents.items()
         for partition in range(len(document.replicas))
     ]
     states = iter(zip(state_paths, await store.get_many(state_paths), strict=True))
     reader = _PartitionReader()
-    return {
-        name: TopicImage(name, document.topic_id, reader.read(document.replicas, states))
-        for name, document in documents
-    }
+    topics: dict[str, TopicImage] = {}
+    names_by_id: dict[uuid.UUID, str] = {}
+    for name, document in documents.items():
+        # Taken whole in any case, so that the next topic finds its own.
+        some = list(islice(states, len(document.replicas)))
+        try:
+            namesake = names_by_id.setdefault(document.topic_id, name)
+            if namesake != name:
+                raise CorruptNodeError(topic_path(name), f"its id is that of {namesake}")
+            partitions = reader.read(document.replicas, some)
+            topics[name] = TopicImage(name, document.topic_id, partitions)
+        except CorruptNodeError as error:
+            unreadable.add(name)
+            _leave_out(error)
+    return topics, frozenset(unreadable)
+
+
+def _is_topic_name(name: str) -> bool:
+    try:
+        check_topic_name(name)
+    except ImageFaultError as error:
+        _leave_out(corrupt(topic_path(name), error))
+        return False
+    return True
+
+
+def _leave_out(error: CorruptNodeError) -> None:
+    _log.error("%s It is left out.", error)
 
 
 class _PartitionReader:
@@ -104,10 +152,10 @@ class _PartitionReader:
         replicas: Iterable[tuple[int, ...]],
         states: Iterable[tuple[str, Node | None]],
     ) -> tuple[PartitionImage, ...]:
-        """Pair each partition's replicas with the next of the states, and take no more of them."""
+        """Pair each partition's replicas with its state; raises CorruptNodeError."""
         return tuple(
             self._partition(brokers, path, node)
-            for brokers, (path, node) in zip(replicas, states, strict=False)
+            for brokers, (path, node) in zip(replicas, states, strict=True)
         )
 
     def _partition(self, replicas: tuple[int, ...], path: str, node: Node | None) -> PartitionImage:
@@ -120,6 +168,10 @@ class _PartitionReader:
             partition = PartitionImage(
                 replicas, state.isr, state.leader, state.leader_epoch, node.version
             )
+            try:
+                check_partition(partition)
+            except UNREADABLE as error:
+                raise corrupt(path, error) from error
             self._known[key] = partition
         return partition
 
@@ -134,9 +186,31 @@ async def _load_configs(
     for name, path, node in zip(names, paths, await store.get_many(paths), strict=True):
         if node is None:
             continue
+        try:
+            resource = _resource(path, kind, name)
+        except CorruptNodeError as error:
+            _leave_out(error)
+            continue
         key = (node.data, node.version)
         if key not in known:
-            configs = MappingProxyType(decode_configs(path, node.data))
-            known[key] = ConfigImage(configs, node.version)
-        loaded[ConfigResource(kind, "" if name == DEFAULT_ENTITY else name)] = known[key]
+            known[key] = ConfigImage(_configs(path, node.data), node.version)
+        loaded[resource] = known[key]
     return loaded
+
+
+def _configs(path: str, data: bytes) -> Mapping[str, str]:
+    try:
+        return MappingProxyType(decode_configs(path, data))
+    except CorruptNodeError as error:
+        _leave_out(error)
+        return MappingProxyType({})
+
+
+def _resource(path: str, kind: ResourceKind, name: str) -> ConfigResource:
+    is_default = kind is ResourceKind.BROKER and name == DEFAULT_ENTITY
+    resource = ConfigResource(kind, "" if is_default else name)
+    try:
+        check_resource(resource)
+    except ImageFaultError as error:
+        raise corrupt(path, error) from error
+    return resource

@@ -1,28 +1,25 @@
-"""From a cluster image to the message that brings another broker there, and back to an image.
+"""From a cluster image to the message that brings another broker there.
 
 A controller keeps for every broker what has been touched since that broker last answered
 (`TouchedParts`). The message is made when it is sent, from the image of that moment: however many
-changes there were meanwhile, each thing is told once and as it is now.
+changes there were meanwhile, each thing is told once and as it is now. `image_reception` is how the
+other broker takes it.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from types import MappingProxyType
+from collections.abc import Iterable
 
 from headwater.cluster.image import (
     BrokerInfo,
     ClusterImage,
     ConfigImage,
     ConfigResource,
-    EndpointInfo,
     PartitionImage,
-    ResourceKind,
     TopicImage,
 )
-from headwater.cluster.image_change import ImageChange, ImageEdits
+from headwater.cluster.image_change import ImageChange
 from headwater.wire.cluster_messages.update_image import (
     UpdatedBroker,
     UpdatedConfig,
@@ -91,32 +88,6 @@ def snapshot(image: ClusterImage) -> UpdateImageRequest:
     return request
 
 
-def fits(image: ClusterImage, request: UpdateImageRequest) -> bool:
-    """Whether the message goes on top of this image."""
-    return request.is_snapshot or (
-        request.controller_epoch == image.controller_epoch and request.from_version == image.version
-    )
-
-
-def updated(image: ClusterImage, request: UpdateImageRequest) -> ImageChange:
-    """The change that a message which `fits` brings about."""
-    edits = ImageEdits()
-    _edit_brokers(edits, image, request)
-    _edit_topics(edits, image, request)
-    _edit_configs(edits, image, request)
-    change = edits.apply(image)
-    return replace(
-        change,
-        image=replace(
-            change.image,
-            cluster_id=request.cluster_id,
-            controller_id=request.controller_id,
-            controller_epoch=request.controller_epoch,
-            version=request.to_version,
-        ),
-    )
-
-
 def _header(image: ClusterImage, from_version: int) -> UpdateImageRequest:
     return UpdateImageRequest(
         cluster_id=image.cluster_id,
@@ -124,6 +95,7 @@ def _header(image: ClusterImage, from_version: int) -> UpdateImageRequest:
         controller_epoch=image.controller_epoch,
         from_version=from_version,
         to_version=image.version,
+        unreadable_topics=sorted(image.unreadable_topics),
     )
 
 
@@ -166,73 +138,3 @@ def _told_config(resource: ConfigResource, config: ConfigImage | None) -> Update
             UpdatedConfigEntry(name=name, value=value) for name, value in config.configs.items()
         ]
     return told
-
-
-def _edit_brokers(edits: ImageEdits, image: ClusterImage, request: UpdateImageRequest) -> None:
-    heard = {broker.broker_id: _heard_broker(broker) for broker in request.brokers}
-    gone = set(request.removed_brokers)
-    if request.is_snapshot:
-        gone |= image.brokers.keys() - heard.keys()
-    edits.brokers.update(
-        (broker_id, broker)
-        for broker_id, broker in heard.items()
-        if image.brokers.get(broker_id) != broker
-    )
-    edits.brokers.update((each, None) for each in sorted(gone) if each in image.brokers)
-
-
-def _heard_broker(broker: UpdatedBroker) -> BrokerInfo:
-    endpoints = tuple(
-        EndpointInfo(each.listener_name, each.host, each.port) for each in broker.endpoints
-    )
-    return BrokerInfo(broker.broker_id, endpoints, broker.rack, broker.broker_epoch)
-
-
-def _edit_topics(edits: ImageEdits, image: ClusterImage, request: UpdateImageRequest) -> None:
-    gone = {image.topic_names[each] for each in request.deleted_topics if each in image.topic_names}
-    if request.is_snapshot:
-        gone |= image.topics.keys() - {topic.name for topic in request.topics}
-    edits.topics.update((name, None) for name in sorted(gone))
-    for topic in request.topics:
-        heard = {each.partition: _heard_partition(each) for each in topic.partitions}
-        known = image.topics.get(topic.name)
-        if known is None or known.topic_id != topic.topic_id or max(heard) >= len(known.partitions):
-            partitions = tuple(heard[number] for number in range(len(heard)))
-            edits.topics[topic.name] = TopicImage(topic.name, topic.topic_id, partitions)
-            continue
-        changed = {
-            number: partition
-            for number, partition in heard.items()
-            if known.partitions[number] != partition
-        }
-        if changed:
-            edits.partitions[topic.name] = changed
-
-
-def _heard_partition(partition: UpdatedPartition) -> PartitionImage:
-    return PartitionImage(
-        tuple(partition.replicas),
-        tuple(partition.isr),
-        partition.leader,
-        partition.leader_epoch,
-        partition.partition_epoch,
-    )
-
-
-def _edit_configs(edits: ImageEdits, image: ClusterImage, request: UpdateImageRequest) -> None:
-    heard: dict[ConfigResource, ConfigImage | None] = {}
-    for told in request.configs:
-        resource = ConfigResource(ResourceKind(told.kind), told.name)
-        heard[resource] = None if told.entries is None else _heard_config(told, told.entries)
-    if request.is_snapshot:
-        heard.update((each, None) for each in sorted(image.configs.keys() - heard.keys()))
-    edits.configs.update(
-        (resource, config)
-        for resource, config in heard.items()
-        if image.configs.get(resource) != config
-    )
-
-
-def _heard_config(told: UpdatedConfig, entries: Iterable[UpdatedConfigEntry]) -> ConfigImage:
-    configs: Mapping[str, str] = {entry.name: entry.value for entry in entries}
-    return ConfigImage(MappingProxyType(dict(configs)), told.version)

@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
+ValidateTopicConfigs = Callable[[Mapping[str, str], Mapping[str, str]], None]
+ValidateBrokerConfigs = Callable[[str, Mapping[str, str], Mapping[str, str]], None]
+
 #: As a number of partitions or replicas: what the cluster's settings say.
 USE_DEFAULT: Final = -1
 
@@ -70,8 +73,14 @@ class CreateTopicPolicy(Protocol):
         """
 
 
-def accept_any_configs(configs: Mapping[str, str]) -> None:
+def accept_any_configs(configs: Mapping[str, str], present: Mapping[str, str]) -> None:
     """Stands in where nobody checks the configurations of topics."""
+
+
+def accept_any_broker_configs(
+    name: str, configs: Mapping[str, str], present: Mapping[str, str]
+) -> None:
+    """The same for the configurations of brokers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +92,10 @@ class ControllerOptions:
     topic_deletion_enabled: bool = True
     #: Where neither the topic nor a dynamic setting of the cluster says otherwise.
     unclean_leader_election_enabled: bool = False
-    #: Raises SettingError for a setting that a topic cannot have.
-    validate_topic_configs: Callable[[Mapping[str, str]], None] = accept_any_configs
+    #: Raises SettingError for a setting that a topic cannot have; the second mapping is what the
+    #: topic has now.
+    validate_topic_configs: ValidateTopicConfigs = accept_any_configs
+    #: Raises KafkaError for settings that a broker, by its number, or all brokers, by the empty
+    #: name, cannot be given; the second mapping is what is set now.
+    validate_broker_configs: ValidateBrokerConfigs = accept_any_broker_configs
     create_topic_policy: CreateTopicPolicy | None = None

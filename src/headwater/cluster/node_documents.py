@@ -1,18 +1,27 @@
 """What the nodes of the metadata store hold: the JSON documents that Kafka keeps in ZooKeeper.
 
-Each kind of document has a function to write it and one to read it. A document that cannot be read
-raises `CorruptNodeError`, with the path: it stops the start of a broker rather than have it guess.
+Each kind of document has a function to write it and one to read it. A document that cannot be read,
+or that says what cannot be (`image_rules`), raises `CorruptNodeError`, with the path. Whoever reads
+many nodes leaves that one out; what a cluster cannot be without stops the start of a broker, rather
+than have it guess.
 """
 
 from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Mapping
-from itertools import chain
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from headwater.base.ids import topic_id_from_text, topic_id_to_text
+from headwater.cluster.image import NO_CONTROLLER
+from headwater.cluster.image_rules import (
+    ImageFaultError,
+    check_number,
+    check_replicas,
+    check_text,
+    check_topic_id,
+)
 
 
 class CorruptNodeError(Exception):
@@ -33,6 +42,10 @@ Assignments = tuple[tuple[int, ...], ...]
 # How the document of a topic begins, and where it goes on behind the topic's id.
 _TOPIC_HEAD: Final = b'{"version":3,"topic_id":"'
 _TOPIC_TAIL: Final = len(_TOPIC_HEAD) + 22
+
+_PRODUCER_ID_MAX: Final = 2**63 - 1
+#: What reading a document of any shape may raise. Lists within lists without an end are among it.
+UNREADABLE: Final = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 class TopicDocument(NamedTuple):
@@ -84,15 +97,18 @@ def decode_topic(
         head, tail = data[:_TOPIC_TAIL], data[_TOPIC_TAIL:]
         replicas = known.get(tail) if known and head.startswith(_TOPIC_HEAD) else None
         if replicas is not None:
-            return TopicDocument(topic_id_from_text(head[len(_TOPIC_HEAD) :].decode()), replicas)
+            return TopicDocument(_topic_id(head[len(_TOPIC_HEAD) :].decode()), replicas)
         document = json.loads(data.decode())
         partitions = document["partitions"]
+        if not partitions:
+            raise ImageFaultError("it has no partitions")
         # The numbers must be 0, 1, 2, ..., whatever the order in which they are written.
         replicas = tuple(tuple(partitions[str(index)]) for index in range(len(partitions)))
-        _check_integers(chain.from_iterable(replicas))
-        topic_id = topic_id_from_text(document["topic_id"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise _corrupt(path, error) from error
+        for brokers in dict.fromkeys(replicas):
+            check_replicas(brokers)
+        topic_id = _topic_id(document["topic_id"])
+    except UNREADABLE as error:
+        raise corrupt(path, error) from error
     if known is not None and head.startswith(_TOPIC_HEAD):
         known[tail] = replicas
     return TopicDocument(topic_id, replicas)
@@ -114,13 +130,12 @@ def decode_partition_state(path: str, data: bytes) -> PartitionState:
     try:
         document = json.loads(data)
         isr = tuple(document["isr"])
-        state = PartitionState(
-            document["leader"], document["leader_epoch"], isr, document["controller_epoch"]
-        )
-        _check_integers((state.leader, state.leader_epoch, state.controller_epoch, *isr))
-        return state
-    except (ValueError, KeyError, TypeError) as error:
-        raise _corrupt(path, error) from error
+        controller_epoch = document["controller_epoch"]
+        check_number("A controller epoch", controller_epoch)
+        # What the rest may be is known to whoever knows the replicas.
+        return PartitionState(document["leader"], document["leader_epoch"], isr, controller_epoch)
+    except UNREADABLE as error:
+        raise corrupt(path, error) from error
 
 
 def encode_configs(configs: Mapping[str, str]) -> bytes:
@@ -129,12 +144,13 @@ def encode_configs(configs: Mapping[str, str]) -> bytes:
 
 def decode_configs(path: str, data: bytes) -> dict[str, str]:
     try:
-        configs = json.loads(data)["config"]
-        if not all(isinstance(value, str) for value in configs.values()):
-            raise ValueError("a value is not text")
-        return dict(configs)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _corrupt(path, error) from error
+        configs = dict(json.loads(data)["config"].items())
+        for name, value in configs.items():
+            check_text("the name of a setting", name)
+            check_text(f"the value of {name}", value)
+        return configs
+    except UNREADABLE as error:
+        raise corrupt(path, error) from error
 
 
 def encode_producer_id_block(block: ProducerIdBlock) -> bytes:
@@ -152,9 +168,10 @@ def decode_producer_id_block(path: str, data: bytes) -> ProducerIdBlock:
     try:
         document = json.loads(data)
         first, last = int(document["block_start"]), int(document["block_end"])
+        check_number("the end of a block", last, 0, _PRODUCER_ID_MAX)
         return ProducerIdBlock(int(document["broker"]), first, last)
-    except (ValueError, KeyError, TypeError) as error:
-        raise _corrupt(path, error) from error
+    except UNREADABLE as error:
+        raise corrupt(path, error) from error
 
 
 def encode_cluster_id(cluster_id: str) -> bytes:
@@ -163,9 +180,11 @@ def encode_cluster_id(cluster_id: str) -> bytes:
 
 def decode_cluster_id(path: str, data: bytes) -> str:
     try:
-        return str(json.loads(data)["id"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise _corrupt(path, error) from error
+        cluster_id = str(json.loads(data)["id"])
+        check_text("the id", cluster_id)
+        return cluster_id
+    except UNREADABLE as error:
+        raise corrupt(path, error) from error
 
 
 def encode_controller(broker_id: int, now_ms: int) -> bytes:
@@ -175,17 +194,21 @@ def encode_controller(broker_id: int, now_ms: int) -> bytes:
 def decode_controller(path: str, data: bytes) -> int:
     """The id of the broker that is the controller."""
     try:
-        return int(json.loads(data)["brokerid"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise _corrupt(path, error) from error
+        broker_id = int(json.loads(data)["brokerid"])
+        check_number("the id of a broker", broker_id, NO_CONTROLLER)
+        return broker_id
+    except UNREADABLE as error:
+        raise corrupt(path, error) from error
 
 
 def decode_integer(path: str, data: bytes) -> int:
     """A node that is a number in plain digits."""
     try:
-        return int(data)
+        number = int(data)
+        check_number("the number", number)
+        return number
     except ValueError as error:
-        raise _corrupt(path, error) from error
+        raise corrupt(path, error) from error
 
 
 def encode(document: Mapping[str, Any]) -> bytes:
@@ -193,11 +216,13 @@ def encode(document: Mapping[str, Any]) -> bytes:
     return json.dumps(document, separators=(",", ":")).encode()
 
 
-def _check_integers(values: Iterable[object]) -> None:
-    if not set(map(type, values)) <= {int}:
-        raise ValueError("something stands where a number should")
+def _topic_id(text: str) -> uuid.UUID:
+    topic_id = topic_id_from_text(text)
+    check_topic_id(topic_id)
+    return topic_id
 
 
-def _corrupt(path: str, error: Exception) -> CorruptNodeError:
+def corrupt(path: str, error: Exception) -> CorruptNodeError:
+    """What to raise for a node whose reading raised `error`."""
     reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
     return CorruptNodeError(path, reason.rstrip("."))

@@ -3,6 +3,8 @@
 from typing import Final
 
 CLUSTER_ID: Final = "/cluster/id"
+#: Ours: what brokers prove to each other with that they are brokers of this cluster.
+CLUSTER_SECRET: Final = "/cluster/secret"
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
 BROKER_IDS: Final = "/brokers/ids"

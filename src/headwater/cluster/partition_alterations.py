@@ -15,8 +15,7 @@ Several requests are planned as one change, one after the other, each on top of 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import Final
+from collections.abc import Collection
 
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
@@ -29,9 +28,6 @@ from headwater.wire.messages.alter_partition import (
     ResponsePartitionData,
     ResponseTopicData,
 )
-
-#: As a broker's epoch: it is not checked.
-_ANY_EPOCH: Final = -1
 
 
 class PartitionAlterations:
@@ -46,7 +42,7 @@ class PartitionAlterations:
     def plan(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
         """The answer that the request gets if the states can be written."""
         broker = self._image.brokers.get(request.broker_id)
-        if broker is None or request.broker_epoch not in (_ANY_EPOCH, broker.broker_epoch):
+        if broker is None or request.broker_epoch != broker.broker_epoch:
             return AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
         topics = []
         for asked in request.topics:
@@ -118,9 +114,9 @@ class PartitionAlterations:
             # Whoever resigns brings nobody in.
             return ErrorCode.INVALID_REQUEST
         if any(
-            not self._may_join(member, epoch)
-            for member, epoch in _members(asked)
-            if member not in partition.isr
+            not self._may_join(member.broker_id, member.broker_epoch)
+            for member in asked.new_isr_with_epochs
+            if member.broker_id not in partition.isr
         ):
             return ErrorCode.INELIGIBLE_REPLICA
         return None
@@ -137,22 +133,13 @@ class PartitionAlterations:
         broker = self._image.brokers.get(broker_id)
         return (
             broker is not None
-            and broker_epoch in (_ANY_EPOCH, broker.broker_epoch)
+            and broker_epoch == broker.broker_epoch
             and broker_id not in self._shutting_down
         )
 
 
-def _members(asked: RequestPartitionData) -> Iterator[tuple[int, int]]:
-    """Who shall be in sync, in which life; requests of version 2 do not say the latter."""
-    # A request of this same broker carries both, because it never became bytes of one version.
-    if not asked.new_isr_with_epochs:
-        yield from ((broker_id, _ANY_EPOCH) for broker_id in asked.new_isr)
-    for state in asked.new_isr_with_epochs:
-        yield state.broker_id, state.broker_epoch
-
-
 def _isr(asked: RequestPartitionData) -> tuple[int, ...]:
-    return tuple(broker_id for broker_id, _ in _members(asked))
+    return tuple(member.broker_id for member in asked.new_isr_with_epochs)
 
 
 def _refusal(number: int, code: ErrorCode) -> ResponsePartitionData:

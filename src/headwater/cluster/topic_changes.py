@@ -171,11 +171,14 @@ class TopicChanges:
 
         A topic that is not all there any more is forgotten: its removal has begun, so the brokers
         have heard of its end. The mark of a topic that is gone goes too, before there can be
-        another one of that name. The others are for `doom_marked`.
+        another one of that name. One that cannot be read keeps its mark until it can. The others
+        are for `doom_marked`.
         """
-        topics = self._publisher.image.topics
+        topics, unreadable = self._publisher.image.topics, self._publisher.image.unreadable_topics
         strays = {
-            name: [Delete(topic_deletion_path(name))] for name in marked if name not in topics
+            name: [Delete(topic_deletion_path(name))]
+            for name in marked
+            if name not in topics and name not in unreadable
         }
         for error in (await self._writes.multi_each(strays)).values():
             raise error

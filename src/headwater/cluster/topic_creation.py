@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.base.ids import ZERO_TOPIC_ID, new_topic_id, validate_topic_name
+from headwater.base.ids import METADATA_TOPIC, ZERO_TOPIC_ID, new_topic_id, validate_topic_name
 from headwater.base.randomness import SeededRandom
 from headwater.cluster.image import NO_LEADER, ClusterImage, PartitionImage, TopicImage
 from headwater.cluster.manual_assignment import check_new_topic
@@ -145,7 +145,7 @@ class TopicCreation:
                 reason = f"The setting {name} of topic {request.name!r} has no value."
                 raise KafkaError(ErrorCode.INVALID_CONFIG, reason)
             configs[name] = value
-        self._options.validate_topic_configs(configs)
+        self._options.validate_topic_configs(configs, {})
         return configs
 
     def _ask_policy(
@@ -174,7 +174,12 @@ class TopicCreation:
 
 def _check_name(name: str, image: ClusterImage, collisions: Sequence[NameCollisions]) -> None:
     validate_topic_name(name)
-    if name in image.topics:
+    if name == METADATA_TOPIC:
+        # Kafka's own answer: nobody has the right to make it.
+        raise KafkaError(
+            ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"The name {name} is kept for Kafka's own log."
+        )
+    if name in image.topics or name in image.unreadable_topics:
         raise topic_exists(name)
     for known in collisions:
         other = known.find(name)

@@ -79,6 +79,8 @@ async def removal_transactions(store: MetadataStore, topic: str) -> list[list[Op
 
 async def _partitions_present(store: MetadataStore, topic: str) -> list[int]:
     try:
-        return [int(name) for name in await store.children(partitions_path(topic))]
+        names = await store.children(partitions_path(topic))
+        # What is no partition is left to whoever put it there.
+        return [int(name) for name in names if name.isascii() and name.isdecimal()]
     except NoNodeError:
         return []

@@ -76,3 +76,35 @@ class Reply(Generic[R]):
         check(not self.is_sent, "an answer was given twice")
         self.is_sent = True
         self._send(answer)
+
+
+class HeldReply(Generic[R]):
+    """Whatever `reply` is answered goes on only after `release`, or an error does instead."""
+
+    def __init__(self, asked: Reply[R]) -> None:
+        self.reply: Reply[R] = Reply(self._take)
+        self._asked = asked
+        self._answer: R | KafkaError | None = None
+        self._is_held = True
+
+    def release(self) -> None:
+        self._is_held = False
+        if self._answer is not None:
+            self._pass_on(self._answer)
+
+    def fail(self, error: KafkaError) -> None:
+        """What was answered counts no more, unless it has gone out."""
+        self._answer = error
+        if not self._asked.is_sent:
+            self.release()
+
+    def _take(self, answer: R | KafkaError) -> None:
+        self._answer = answer
+        if not self._is_held:
+            self._pass_on(answer)
+
+    def _pass_on(self, answer: R | KafkaError) -> None:
+        if isinstance(answer, KafkaError):
+            self._asked.fail(answer)
+        else:
+            self._asked.send(answer)

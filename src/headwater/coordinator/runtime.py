@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
+from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import Clock
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.loop_timer import LoopTimer
@@ -29,12 +30,16 @@ from headwater.coordinator.shard import Shard
 from headwater.coordinator.shard_log import ShardLog, ShardLogOptions, as_coordinator_error
 from headwater.coordinator.shard_timers import ShardTimers
 from headwater.coordinator.timers import Timers
+from headwater.coordinator.write_backoff import WriteBackoff
 from headwater.replication.parked_requests import ParkedRequests
 from headwater.replication.partitions import Partitions
 from headwater.storage.flush import RunInThread
 from headwater.wire.records import ControlType
 
 _logger = logging.getLogger(__name__)
+
+#: Members hear with a heartbeat, every 3 or 5 s by default, that another broker coordinates them.
+_HEARTBEAT_MS_MAX: Final = 10_000
 
 S = TypeVar("S", bound=Shard)
 R = TypeVar("R")
@@ -56,21 +61,29 @@ class RuntimeParts:
     timer: LoopTimer
     clock: Clock
     run_in_thread: RunInThread
+    tasks: BackgroundTasks
 
 
 class _Led(Generic[S]):
     """A partition that this broker leads, and its shard."""
 
-    __slots__ = ("leader_epoch", "loading", "log", "number", "shard", "state", "timers")
+    __slots__ = ("backoff", "leader_epoch", "loading", "log", "number", "shard", "state", "timers")
 
     def __init__(
-        self, number: int, shard: S, log: ShardLog, leader_epoch: int, timers: ShardTimers
+        self,
+        number: int,
+        shard: S,
+        log: ShardLog,
+        leader_epoch: int,
+        timers: ShardTimers,
+        backoff: WriteBackoff,
     ) -> None:
         self.number = number
         self.shard = shard
         self.log = log
         self.leader_epoch = leader_epoch
         self.timers = timers
+        self.backoff = backoff
         self.state = _State.LOADING
         self.loading: asyncio.Task[None] | None = None
 
@@ -92,6 +105,8 @@ class CoordinatorRuntime(Generic[S]):
         self._led: dict[int, _Led[S]] = {}
         #: Leader epochs of partitions that are led here, but whose log could not be made yet.
         self._without_log: dict[int, int] = {}
+        #: When partitions were unloaded that this broker has not led since.
+        self._left_ms: dict[int, float] = {}
 
     # -- following the cluster -------------------------------------------------------------------
 
@@ -136,6 +151,7 @@ class CoordinatorRuntime(Generic[S]):
             self._without_log[number] = leader_epoch
             return
         self._without_log.pop(number, None)
+        self._left_ms.pop(number, None)
         log = ShardLog(
             partition,
             leader_epoch,
@@ -146,13 +162,14 @@ class CoordinatorRuntime(Generic[S]):
         )
         timers = ShardTimers(parts.timer, parts.clock)
         shard = self._make_shard(number, leader_epoch, timers)
-        led = _Led(number, shard, log, leader_epoch, timers)
+        led = _Led(number, shard, log, leader_epoch, timers, WriteBackoff(parts.timer))
         timers.run = lambda outcome: self._settle(led, outcome)
         self._led[number] = led
         if log.partition.log_end_offset == log.partition.log_start_offset:
             self._activate(led)  # Nothing to read: the first group of a cluster need not wait.
         else:
-            led.loading = asyncio.ensure_future(self._replay(led))
+            name = f"loading of {self.topic}-{number}"
+            led.loading = parts.tasks.start(name, self._replay(led))
 
     async def _replay(self, led: _Led[S]) -> None:
         try:
@@ -171,6 +188,7 @@ class CoordinatorRuntime(Generic[S]):
 
     def _unload(self, led: _Led[S]) -> None:
         del self._led[led.number]
+        self._left_ms[led.number] = self._parts.clock.monotonic_ms()
         if led.loading is not None:
             led.loading.cancel()
         led.timers.close()
@@ -179,6 +197,7 @@ class CoordinatorRuntime(Generic[S]):
                 ErrorCode.NOT_COORDINATOR, f"{self.topic}-{led.number} moved to another broker."
             )
         )
+        led.backoff.close()
 
     async def loaded(self) -> None:
         """Wait until everything that is being loaded is."""
@@ -204,6 +223,21 @@ class CoordinatorRuntime(Generic[S]):
         """Whether this broker serves a key, or is about to, and still in that leader epoch."""
         led = self._led.get(self.partition_of(key)) if self._partition_count else None
         return led is not None and led.leader_epoch == leader_epoch
+
+    def is_asked_in_good_faith(self, key: str) -> bool:
+        """Whether clients have reason to take this broker for the coordinator of a key.
+
+        It leads the key's partition, even if it cannot serve it just now; or it did lately, so that
+        members may not have heard yet that another one does.
+        """
+        if not self._partition_count:
+            return False
+        number = self.partition_of(key)
+        if number in self._led or number in self._without_log:
+            return True
+        left_ms = self._left_ms.get(number)
+        now_ms = self._parts.clock.monotonic_ms()
+        return left_ms is not None and now_ms < left_ms + _HEARTBEAT_MS_MAX
 
     def shards(self) -> Iterator[S]:
         """All that serve."""
@@ -286,15 +320,23 @@ class CoordinatorRuntime(Generic[S]):
             try:
                 offset = led.log.append(records, outcome.producer)
             except KafkaError as error:
-                outcome.on_failed(as_coordinator_error(error))
+                led.backoff.fail(outcome.on_failed, as_coordinator_error(error))
                 return
             now_ms = self._parts.clock.wall_ms()
             for number, record in enumerate(records):
                 led.shard.replay(record, offset + number, outcome.producer, now_ms)
-        if records or (outcome.follows_writes and not led.log.is_all_safe()):
-            led.log.when_safe(outcome.on_safe, outcome.on_failed)
-        else:
+        if not records:
+            if outcome.follows_writes and not led.log.is_all_safe():
+                led.log.when_safe(outcome.on_safe, outcome.on_failed)
+            else:
+                outcome.on_safe()
+            return
+
+        def on_safe() -> None:
+            led.backoff.succeeded()
             outcome.on_safe()
+
+        led.log.when_safe(on_safe, partial(led.backoff.fail, outcome.on_failed))
 
 
 def _complete(future: asyncio.Future[R], answer: R | KafkaError) -> None:

@@ -1,14 +1,26 @@
-"""The timers of a shard on a running broker: entries of the broker's timing wheel."""
+"""The timers of a shard on a running broker: entries of the broker's timing wheel.
+
+An operation that fails though nobody expected it is logged, and tried again: it concerns a group or
+a transaction, of which the broker has many, and a member that is never given up would hold up the
+others of its group for ever.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Hashable
+from typing import Final
 
 from headwater.base.clocks import Clock
 from headwater.base.loop_timer import LoopTimer
 from headwater.base.timing_wheel import TimerTaskEntry
 from headwater.coordinator.outcome import Outcome
 from headwater.coordinator.timers import TimedOperation
+
+_logger = logging.getLogger(__name__)
+
+#: Before an operation that failed is tried again.
+_RETRY_MS: Final = 500
 
 
 class ShardTimers:
@@ -28,7 +40,14 @@ class ShardTimers:
 
         def fire() -> None:
             del self._entries[key]
-            self.run(operation(self._clock.wall_ms()))
+            try:
+                outcome = operation(self._clock.wall_ms())
+            except Exception:
+                _logger.exception("A timer of a coordinator failed (%s); it is tried again", key)
+                if key not in self._entries:
+                    self.schedule(key, _RETRY_MS, operation)
+                return
+            self.run(outcome)
 
         self._entries[key] = self._timer.call_later(max(delay_ms, 0), fire)
 

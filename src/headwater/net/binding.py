@@ -19,6 +19,14 @@ from headwater.net.endpoint import Endpoint, join_address
 ProtocolFactory = Callable[[], asyncio.BaseProtocol]
 
 FREE_PORT_ATTEMPTS_MAX = 20
+UNSENT_BYTES_MAX = 256 * 1024
+"""A socket takes no more while so much waits for the peer to make room.
+
+Without this bound the kernel takes megabytes for each peer that asks and does not read, and the
+broker makes answers until they are full. What is on its way to a peer that reads does not count.
+"""
+#: TCP_NOTSENT_LOWAT, where there is such a thing.
+_UNSENT_LOW_WATER: int = getattr(socket, "TCP_NOTSENT_LOWAT", -1)
 
 
 class SocketOptions(NamedTuple):
@@ -70,14 +78,15 @@ async def _bind_all(
         # Each address got a free port of its own.
         server.close()
         server = await loop.create_server(factory, host, ports[0], backlog=options.backlog)
-    # Accepted sockets inherit the sizes of the buffers.
+    # Accepted sockets inherit these.
     for opened in server.sockets:
-        for name, size in (
-            (socket.SO_SNDBUF, options.send_buffer_bytes),
-            (socket.SO_RCVBUF, options.receive_buffer_bytes),
+        for level, name, size in (
+            (socket.SOL_SOCKET, socket.SO_SNDBUF, options.send_buffer_bytes),
+            (socket.SOL_SOCKET, socket.SO_RCVBUF, options.receive_buffer_bytes),
+            (socket.IPPROTO_TCP, _UNSENT_LOW_WATER, UNSENT_BYTES_MAX),
         ):
-            if size > 0 and hasattr(opened, "setsockopt"):
-                opened.setsockopt(socket.SOL_SOCKET, name, size)
+            if size > 0 and name >= 0 and hasattr(opened, "setsockopt"):
+                opened.setsockopt(level, name, size)
     return BoundServer(server, ports[0])
 
 

@@ -5,8 +5,9 @@ ones wait for their answers. `_pending` holds, in order, those whose turn to be 
 come; a completed one leaves it as soon as all before it have.
 
 Reading pauses while
-- as many requests as allowed are pending,
-- the bytes of all requests in memory have reached their bound (`limits.ReceiveBudget`),
+- as many requests as allowed are pending, or a request waits for its task to begin,
+- it has had its turn: between requests that came together those of others are served,
+- the bytes of all requests in memory have reached their bound (`receive_budget`),
 - answers queue because the peer does not read, or because the disk has to be waited for,
 - the connection is about to close.
 
@@ -24,7 +25,10 @@ from headwater.net.endpoint import join_address
 from headwater.net.exchange import Disconnection, Exchange, RequestHandler
 from headwater.net.frame_protocol import FrameProtocol
 from headwater.net.limits import ConnectionLimits
+from headwater.net.loop_round import round_of
 from headwater.net.page_cache import RunInThread
+from headwater.net.peer_identity import ANONYMOUS, PeerIdentity
+from headwater.net.progress import ProgressWatch
 from headwater.net.sender import Sender
 
 logger = logging.getLogger(__name__)
@@ -33,6 +37,8 @@ PAUSED_BY_PENDING = 1
 PAUSED_BY_BUDGET = 2
 PAUSED_BY_SENDER = 4
 PAUSED_BY_CLOSING = 8
+PAUSED_BY_TASK = 16
+PAUSED_BY_TURN = 32
 
 Address = tuple[str, int]
 
@@ -53,10 +59,14 @@ class Connection(FrameProtocol):
         "_limits",
         "_opened",
         "_pending",
+        "_receiving",
+        "_round",
         "_run_in_thread",
         "_sender",
+        "_sending",
         "_time",
         "client_id",
+        "identity",
         "is_closed",
         "listener_name",
         "local",
@@ -84,6 +94,7 @@ class Connection(FrameProtocol):
         self._handler = handler
         self._limits = limits
         self._budget = limits.budget
+        self._round = round_of(self._loop)
         self._time = self._loop.time
         self._run_in_thread = run_in_thread
         self._opened = opened
@@ -94,12 +105,16 @@ class Connection(FrameProtocol):
         self.peer: Address = ("", 0)
         self.local: Address = ("", 0)
         self.client_id: str | None = None
+        #: Who the client has proven to be.
+        self.identity: PeerIdentity = ANONYMOUS
         #: For whoever has something to remember about this client.
         self.state: dict[str, object] = {}
         self.requests = 0
         self.is_closed = False
         self._activity = 0
         self._active_s = self._loop.time()
+        self._receiving = ProgressWatch()
+        self._sending = ProgressWatch()
 
     @property
     def bytes_out(self) -> int:
@@ -122,6 +137,24 @@ class Connection(FrameProtocol):
             self._active_s = now_s
         return now_s - self._active_s
 
+    def stall(self, now_s: float) -> str:
+        """What the peer has left half done for too long; empty as long as it goes on."""
+        limits = self._limits
+        if self.receiving_bytes():
+            stalled_s = self._receiving.stalled_s(now_s, self.bytes_in, self.requests)
+            if stalled_s >= limits.receive_progress_s > 0:
+                return f"its request has not gone on for {stalled_s:.0f} s"
+        else:
+            self._receiving.rest()
+        if self._sender.waits_for_peer:
+            unsent = self.transport.get_write_buffer_size()
+            stalled_s = self._sending.stalled_s(now_s, self.bytes_out - unsent, 0)
+            if stalled_s >= limits.send_progress_s > 0:
+                return f"it has not read its answers for {stalled_s:.0f} s"
+        else:
+            self._sending.rest()
+        return ""
+
     def add_close_callback(self, callback: Callable[[], None]) -> None:
         """Let it be called once the connection is closed; at once if it is already."""
         if self.is_closed:
@@ -136,10 +169,11 @@ class Connection(FrameProtocol):
         self.peer = _address(transport.get_extra_info("peername"))
         self.local = _address(transport.get_extra_info("sockname"))
         refusal = self._limits.refusal(self.peer[0])
-        if refusal:
+        is_reserved = bool(refusal) and self._limits.has_reserve(self.peer[0])
+        if refusal and not is_reserved:
             self._limits.counters.refused += 1
             self.is_closed = True
-            logger.warning("%s is not accepted: %s", self, refusal)
+            self._limits.refusals.refused(self, refusal, self._time())
             self.transport.abort()
             return
         self._sender = Sender(
@@ -147,9 +181,9 @@ class Connection(FrameProtocol):
             self.transport,
             run_in_thread=self._run_in_thread,
             set_busy=self._set_sender_busy,
-            fail=self._drop,
+            fail=self.drop,
         )
-        self._limits.counters.add(self, self.peer[0])
+        self._limits.counters.add(self, self.peer[0], is_reserved=is_reserved)
         if self._opened is not None:
             self._opened(self)
 
@@ -161,7 +195,7 @@ class Connection(FrameProtocol):
         self._backlog = None
         if self._frame is not None:
             self._frame = None
-            self._budget.give_back(self._frame_size)
+            self._budget.end_pieces(self._room, self, is_whole=False)
         abandoned = [each for each in self._pending if each.outcome is None]
         self._pending.clear()
         self._sender.close()
@@ -187,23 +221,49 @@ class Connection(FrameProtocol):
 
     # From frames to the handler.
 
-    def admit_frame(self, size: int) -> bool:
+    def admit_frame(self, size: int, *, is_whole: bool) -> bool:
         if len(self._pending) >= self._limits.requests_in_flight_max:
             self.pause(PAUSED_BY_PENDING)
             return False
         budget = self._budget
-        if budget.is_open:
-            budget.held_bytes += size
-        elif not budget.take(size):
+        if is_whole:
+            if budget.is_open:
+                budget.held_bytes += size
+            elif not budget.take(size):
+                self.pause(PAUSED_BY_BUDGET)
+                budget.wait(self._loop, self._take_turn)
+                return False
+        elif not budget.begin(size):
             self.pause(PAUSED_BY_BUDGET)
-            budget.wait(self._loop, self._take_turn)
+            budget.wait_to_begin(self._loop, self._take_turn)
             return False
         return True
+
+    def admit_more(self, size: int) -> bool:
+        if self._budget.take_more(size, self):
+            return True
+        self.pause(PAUSED_BY_BUDGET)
+        self._budget.wait_for_more(self._loop, self)
+        return False
+
+    def grow(self) -> None:
+        """It is its turn to ask for more room for the frame under way."""
+        self._pauses &= ~PAUSED_BY_BUDGET
+        self.ask_for_room()
+        self.continue_reading()
+
+    def receiving_bytes(self) -> int:
+        """The memory of a request whose next bytes are the peer's to send; 0 if there is none."""
+        return 0 if self._frame is None or self._pauses else self._room
 
     def _take_turn(self) -> None:
         """The budget has room: the frame that had to wait is let in now."""
         self._pauses &= ~PAUSED_BY_BUDGET
         self.continue_reading()
+
+    def complete_frame(self, frame: memoryview) -> None:
+        self._budget.end_pieces(len(frame), self, is_whole=True)
+        self.receive_frame(frame)
 
     def receive_frame(self, frame: memoryview) -> None:
         self.requests += 1
@@ -217,14 +277,33 @@ class Connection(FrameProtocol):
             if not exchange.is_completed:
                 exchange.answer_nothing()
 
+    def hold(self) -> None:
+        """Hand no further request to the handler until `release`."""
+        self.pause(PAUSED_BY_TASK)
+
+    def release(self) -> None:
+        if not self.is_closed:
+            self.resume(PAUSED_BY_TASK)
+
     def start_series(self) -> None:
         self._sender.cork()
 
     def end_series(self) -> None:
         self._sender.uncork()
 
+    def may_go_on(self) -> bool:
+        if self._round.may_begin_further(self._loop):
+            return True
+        self.pause(PAUSED_BY_TURN)
+        self._loop.call_soon(self._begin_turn)
+        return False
+
+    def _begin_turn(self) -> None:
+        self._pauses &= ~PAUSED_BY_TURN
+        self.continue_reading()
+
     def refuse_frame(self, size: int) -> None:
-        self._drop(f"it announces a request of {size} bytes")
+        self.drop(f"it announces a request of {size} bytes")
 
     # From the handler to the socket.
 
@@ -283,7 +362,8 @@ class Connection(FrameProtocol):
             if self._sender.is_empty:
                 self.transport.close()
 
-    def _drop(self, reason: str) -> None:
+    def drop(self, reason: str) -> None:
+        """Close at once, with the reason in the log if there is one."""
         if reason and not self._pauses & PAUSED_BY_CLOSING:
             logger.warning("%s is disconnected: %s", self, reason)
         self.abort()

@@ -10,8 +10,10 @@ one. Of a frame that is not, the part that has come is copied to a buffer of its
 rest is received directly. After a large frame, a short piece of the scratch is offered, so that
 of the next one almost nothing is copied; after small ones all of it, to receive many at once.
 
-A frame's length is only a claim. A buffer of the full size is made when `STAGE_SIZE` bytes of the
-frame have come, so a peer has to send something before it costs memory.
+A frame's length is only a claim, and a peer has to send something before it costs memory. The
+first `STAGE_SIZE` bytes of a frame go to a small buffer, then the frame gets its own. It may fill
+`WHOLE_SIZE` bytes of that, which is all of an ordinary frame, and of a larger one as much again as
+has come: the buffer is a memory map, which takes no memory until something is received into it.
 
 Reading can be paused for several reasons at once, and goes on when none is left. Frames that came
 with the last read before a pause wait in a backlog, which is not longer than the scratch.
@@ -31,7 +33,9 @@ LENGTH = Struct(">i")
 LENGTH_SIZE = LENGTH.size
 _unpack_length = LENGTH.unpack_from
 STAGE_SIZE = SMALL_SCRATCH_SIZE - LENGTH_SIZE
-"""How much of a frame has to come before memory for all of it is taken."""
+"""How much of a frame has to come before it gets a buffer of its size."""
+WHOLE_SIZE = KEPT_OF_REQUESTS.size_max
+"""A frame up to here has all of its room then."""
 DIRECT_SIZE_MIN = 256 * 1024
 """A frame from here on lets the next one be expected to be as large."""
 
@@ -66,6 +70,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
         "_loop",
         "_memory",
         "_pauses",
+        "_room",
         "_window",
         "bytes_in",
         "frame_size_max",
@@ -86,6 +91,8 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self._frame: memoryview | None = None
         self._frame_size = 0
         self._filled = 0
+        # How far it may be filled for now.
+        self._room = 0
         # Otherwise there may be one to three bytes of the next frame's length.
         self._head = b""
         self._full_window = self._window = self._memory.scratch
@@ -96,9 +103,23 @@ class FrameProtocol(asyncio.BufferedProtocol):
 
     # What subclasses do.
 
-    def admit_frame(self, size: int) -> bool:
-        """Whether a frame of that size may be received now; if not, a pause must be in force."""
+    def admit_frame(self, size: int, *, is_whole: bool) -> bool:
+        """Whether a frame that takes so much memory is let in; if not, a pause must be in force.
+
+        If it is not whole, only a piece of it has come, and this is the memory for that.
+        """
         return True
+
+    def admit_more(self, size: int) -> bool:
+        """Whether the frame under way may take so much more; if not, a pause must be in force.
+
+        When it may, `ask_for_room` asks again.
+        """
+        return True
+
+    def complete_frame(self, frame: memoryview) -> None:
+        """The last piece of a frame has come."""
+        self.receive_frame(frame)
 
     def receive_frame(self, frame: memoryview) -> None:
         """Take a complete frame, without its length."""
@@ -110,7 +131,11 @@ class FrameProtocol(asyncio.BufferedProtocol):
         """Several frames came together; the first is about to be received."""
 
     def end_series(self) -> None:
-        """All of them have been."""
+        """All of them have been, or as many as belong to one turn."""
+
+    def may_go_on(self) -> bool:
+        """Whether the next frame of the series is received now; if not, a pause is in force."""
+        return True
 
     # What transports call.
 
@@ -120,7 +145,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> memoryview:
         frame = self._frame
         if frame is not None:
-            return frame[self._filled :]
+            return frame[self._filled : self._room]
         head = self._head
         if head:
             window = self._window
@@ -138,13 +163,14 @@ class FrameProtocol(asyncio.BufferedProtocol):
             self._window = self._full_window
             self._scan(self._memory.scratch_bytes, 0, nbytes)
             return
-        self._filled += nbytes
-        if self._filled == self._frame_size:
+        self._filled = filled = self._filled + nbytes
+        if filled != self._room:
+            return
+        if filled == self._frame_size:
             self._frame = None
-            self.receive_frame(frame)
-        elif self._filled == len(frame):
-            self._frame = self._memory.take(self._frame_size)
-            self._frame[: len(frame)] = frame
+            self.complete_frame(frame)
+        else:
+            self.ask_for_room()
 
     # Pausing.
 
@@ -184,13 +210,19 @@ class FrameProtocol(asyncio.BufferedProtocol):
             if not 0 < size <= self.frame_size_max:
                 self.refuse_frame(size)
                 break
-            if self._pauses or not self.admit_frame(size):
+            frame_end = position + LENGTH_SIZE + size
+            is_whole = frame_end <= end
+            room = size if is_whole else _room_of(size, end - position - LENGTH_SIZE)
+            if (
+                self._pauses
+                or (is_series and not self.may_go_on())
+                or not self.admit_frame(room, is_whole=is_whole)
+            ):
                 self._keep(data, position, end)
                 break
             position += LENGTH_SIZE
-            frame_end = position + size
-            if frame_end > end:
-                self._start_frame(size, data, position, end)
+            if not is_whole:
+                self._start_frame(size, room, data, position, end)
                 break
             if size < KEPT_SIZE_MIN:
                 frame = memoryview(data[position:frame_end])
@@ -216,12 +248,31 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self._backlog = data
         self._backlog_position = position
 
-    def _start_frame(self, size: int, data: bytearray, position: int, end: int) -> None:
+    def _start_frame(self, size: int, room: int, data: bytearray, position: int, end: int) -> None:
         filled = end - position
-        is_small = size <= STAGE_SIZE or filled >= STAGE_SIZE
-        self._frame = frame = self._memory.take(size if is_small else STAGE_SIZE)
+        self._frame = frame = self._memory.take(size if room > STAGE_SIZE else room)
         self._frame_size = size
         self._filled = filled
+        self._room = room
         frame[:filled] = memoryview(data)[position:end]
         if size >= DIRECT_SIZE_MIN:
             self._window = self._memory.small_scratch
+
+    def ask_for_room(self) -> None:
+        """Let the frame under way, if there is one, be filled further."""
+        frame = self._frame
+        if frame is None:
+            return
+        room = _room_of(self._frame_size, self._filled)
+        if self.admit_more(room - self._room):
+            if len(frame) < room:
+                self._frame = self._memory.take(self._frame_size)
+                self._frame[: len(frame)] = frame
+            self._room = room
+
+
+def _room_of(size: int, filled: int) -> int:
+    """How much memory a frame of that size may have when so much of it has come."""
+    if filled < STAGE_SIZE:
+        return min(size, STAGE_SIZE)
+    return min(size, max(WHOLE_SIZE, 2 * filled))

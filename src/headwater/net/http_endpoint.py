@@ -2,14 +2,20 @@
 
 It answers GET and HEAD, one request on a connection, and closes that. What else a peer may send,
 garbage, too much, or nothing for long, costs it the connection and nobody else anything: a request
-is at most `REQUEST_BYTES_MAX` long, a connection lives at most `CONNECTION_S_MAX`, whatever the
-peer reads or writes, and there are at most `CONNECTIONS_MAX` of them.
+is at most `REQUEST_BYTES_MAX` long and has to be there after `REQUEST_S_MAX`, a connection lives at
+most `CONNECTION_S_MAX`, whatever the peer reads or writes, and there are at most `CONNECTIONS_MAX`.
+
+Somebody who asks must get through all the same. So a newcomer is never turned away: if there are
+too many, the one goes that has been there longest, of the host that has most, and there rather one
+that has not asked than one that has. So a request that comes at once is answered whatever others
+do: before its turn to go comes, as many more would have to connect.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple, Self, cast
 
@@ -21,6 +27,7 @@ _logger = logging.getLogger(__name__)
 REQUEST_BYTES_MAX: Final = 8192
 CONNECTIONS_MAX: Final = 64
 CONNECTION_S_MAX: Final = 30.0
+REQUEST_S_MAX: Final = 5.0
 
 _PLAIN: Final = "text/plain; charset=utf-8"
 _REASONS: Final = {
@@ -50,7 +57,8 @@ class HttpEndpoint:
 
     def __init__(self, handler: PageHandler) -> None:
         self.handler = handler
-        self.connections: set[HttpConnection] = set()
+        #: In the order in which they came.
+        self.connections: dict[HttpConnection, None] = {}
         self._server: BoundServer | None = None
 
     @classmethod
@@ -66,6 +74,26 @@ class HttpEndpoint:
     def port(self) -> int:
         """The port that is listened on, 0 when it is closed."""
         return 0 if self._server is None else self._server.port
+
+    def add(self, connection: HttpConnection) -> None:
+        """A newcomer; another may have to go for it."""
+        if len(self.connections) >= CONNECTIONS_MAX:
+            self._end_one()
+        self.connections[connection] = None
+
+    def remove(self, connection: HttpConnection) -> None:
+        self.connections.pop(connection, None)
+
+    def _end_one(self) -> None:
+        count_by_host = Counter(each.host for each in self.connections)
+
+        def standing(connection: HttpConnection) -> tuple[int, bool]:
+            return count_by_host[connection.host], not connection.has_request
+
+        # Of those that stand alike the first, which is the oldest.
+        unwanted = max(self.connections, key=standing)
+        self.remove(unwanted)
+        unwanted.abort()
 
     def close(self) -> None:
         """Let go of the address and of all connections."""
@@ -85,19 +113,24 @@ class HttpConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
-        self._has_request = False
+        self.host = ""
+        #: Whether it has asked for something.
+        self.has_request = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        if len(self._endpoint.connections) >= CONNECTIONS_MAX:
-            self._transport.abort()
-            return
-        self._endpoint.connections.add(self)
-        loop = asyncio.get_running_loop()
-        self._deadline = loop.call_later(CONNECTION_S_MAX, self.abort)
+        peer = transport.get_extra_info("peername")
+        self.host = str(peer[0]) if isinstance(peer, tuple) else ""
+        self._endpoint.add(self)
+        self._end_after(REQUEST_S_MAX)
+
+    def _end_after(self, time_s: float) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = asyncio.get_running_loop().call_later(time_s, self.abort)
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._endpoint.connections.discard(self)
+        self._endpoint.remove(self)
         if self._deadline is not None:
             self._deadline.cancel()
         if self._task is not None:
@@ -109,18 +142,19 @@ class HttpConnection(asyncio.Protocol):
             self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        if self._has_request:
+        if self.has_request:
             return
         self._received += data
         end = self._received.find(b"\r\n\r\n")
+        if end < 0 and len(self._received) <= REQUEST_BYTES_MAX:
+            return
+        self.has_request = True
+        self._end_after(CONNECTION_S_MAX)
         if 0 <= end <= REQUEST_BYTES_MAX:
-            self._has_request = True
             self._begin(bytes(self._received[:end]))
-        elif len(self._received) > REQUEST_BYTES_MAX:
-            self._has_request = True
+        else:
             self._send(HttpAnswer(b"The request is too long.\n", 431), has_body=True)
-        if self._has_request:
-            self._received.clear()
+        self._received.clear()
 
     def _begin(self, head: bytes) -> None:
         parts = head.split(b"\r\n", 1)[0].split(b" ")

@@ -5,111 +5,29 @@ runs; they are read each time they matter. Beside them stand the two things that
 across connections: `ReceiveBudget`, the bytes of requests that are in memory, and
 `ConnectionCounters`, who is connected and what went over all connections.
 
-The budget works like this. A request takes its size from the moment its length is known until it
-is answered. One is let in while less than the bound is held: so a request larger than the bound
-makes progress too, and the sum exceeds the bound by less than one request. A connection that is not
-let in stops reading and stands in line; bytes given back let in the one that has waited longest.
+A few connections from the broker's own machine are accepted above all limits on their number.
+Whoever has set a limit too low, or faces a crowd that takes up every place, gets in there and can
+change it.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Iterable, Mapping
+from ipaddress import IPv6Address, ip_address
 from typing import Protocol
 
+from headwater.net.receive_budget import ReceiveBudget, Receiver
+
+_logger = logging.getLogger(__name__)
+
 UNLIMITED = 2**31 - 1
+REFUSAL_INTERVAL_S = 10.0
+"""There is at most one line about refused connections in such a time."""
 
 
-class ReceiveBudget:
-    """Counts the bytes of requests in memory, and lets connections wait for their turn.
-
-    Whenever somebody waits although there is room, a round of turns is on its way. While there is
-    no bound and nobody waits, `is_open` is set, and connections change `held_bytes` themselves.
-    """
-
-    __slots__ = (
-        "_held_bytes_max",
-        "_is_round_coming",
-        "_is_turn",
-        "_loop",
-        "_waiting",
-        "held_bytes",
-        "is_open",
-    )
-
-    def __init__(self, held_bytes_max: int = -1) -> None:
-        self.held_bytes = 0
-        self.is_open = held_bytes_max <= 0
-        self._held_bytes_max = held_bytes_max
-        self._waiting: deque[Callable[[], None]] = deque()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._is_round_coming = False
-        self._is_turn = False
-
-    @property
-    def held_bytes_max(self) -> int:
-        """The bound; none if it is not positive."""
-        return self._held_bytes_max
-
-    @held_bytes_max.setter
-    def held_bytes_max(self, size: int) -> None:
-        self._held_bytes_max = size
-        self.is_open = size <= 0 and not self._waiting
-        self.call_round()
-
-    @property
-    def has_room(self) -> bool:
-        return self.held_bytes < self._held_bytes_max or self._held_bytes_max <= 0
-
-    @property
-    def waiting_count(self) -> int:
-        return len(self._waiting)
-
-    def take(self, size: int) -> bool:
-        """Count `size` in, or answer that it must wait, be it for room or behind others."""
-        if not self.has_room or (self._waiting and not self._is_turn):
-            return False
-        self._is_turn = False
-        self.held_bytes += size
-        return True
-
-    def give_back(self, size: int) -> None:
-        self.held_bytes -= size
-        if self._waiting:
-            self.call_round()
-
-    def wait(self, loop: asyncio.AbstractEventLoop, turn: Callable[[], None]) -> None:
-        """Stand in line: `turn` is called once, from the loop, and may take one request then."""
-        self._waiting.append(turn)
-        self.is_open = False
-        self._loop = loop
-        self.call_round()
-
-    def call_round(self) -> None:
-        """Let those who wait have their turns soon, if somebody waits and there is room."""
-        # Turns are never taken inside of a call that gives back: that is some handler at work.
-        if self._loop and self._waiting and not self._is_round_coming and self.has_room:
-            self._is_round_coming = True
-            self._loop.call_soon(self._take_turns)
-
-    def _take_turns(self) -> None:
-        for _ in range(len(self._waiting)):
-            if not self.has_room:
-                break
-            self._is_turn = True
-            self._waiting.popleft()()
-        self._is_turn = False
-        self._is_round_coming = False
-        self.is_open = self._held_bytes_max <= 0 and not self._waiting
-        self.call_round()
-
-
-class Traffic(Protocol):
+class Traffic(Receiver, Protocol):
     """What is counted on each connection."""
-
-    @property
-    def bytes_in(self) -> int: ...
 
     @property
     def bytes_out(self) -> int: ...
@@ -125,8 +43,10 @@ class ConnectionCounters:
         self.created = 0
         self.closed = 0
         self.refused = 0
-        self._open: set[Traffic] = set()
+        #: In the order in which they came, so that what is done to all is done in one order.
+        self._open: dict[Traffic, None] = {}
         self._open_by_host: dict[str, int] = {}
+        self._reserved: set[Traffic] = set()
         self._closed_bytes_in = 0
         self._closed_bytes_out = 0
         self._closed_requests = 0
@@ -134,6 +54,15 @@ class ConnectionCounters:
     @property
     def open(self) -> int:
         return len(self._open)
+
+    @property
+    def reserved(self) -> int:
+        """How many are open that were accepted above the limits."""
+        return len(self._reserved)
+
+    def connections(self) -> Iterable[Traffic]:
+        """Those that are open."""
+        return self._open
 
     def open_from(self, host: str) -> int:
         return self._open_by_host.get(host, 0)
@@ -150,13 +79,16 @@ class ConnectionCounters:
     def requests(self) -> int:
         return self._closed_requests + sum(connection.requests for connection in self._open)
 
-    def add(self, connection: Traffic, host: str) -> None:
+    def add(self, connection: Traffic, host: str, *, is_reserved: bool = False) -> None:
         self.created += 1
-        self._open.add(connection)
+        self._open[connection] = None
+        if is_reserved:
+            self._reserved.add(connection)
         self._open_by_host[host] = self._open_by_host.get(host, 0) + 1
 
     def remove(self, connection: Traffic, host: str) -> None:
-        self._open.remove(connection)
+        del self._open[connection]
+        self._reserved.discard(connection)
         self.closed += 1
         self._closed_bytes_in += connection.bytes_in
         self._closed_bytes_out += connection.bytes_out
@@ -166,6 +98,23 @@ class ConnectionCounters:
             self._open_by_host[host] = left
         else:
             del self._open_by_host[host]
+
+
+class RefusalLog:
+    """Tells of connections that are not accepted: a line now and then, however many they are."""
+
+    def __init__(self) -> None:
+        self._told_s: float | None = None
+        self._untold = 0
+
+    def refused(self, peer: object, reason: str, now_s: float) -> None:
+        if self._told_s is not None and now_s - self._told_s < REFUSAL_INTERVAL_S:
+            self._untold += 1
+            return
+        others = f" (and {self._untold} others were not)" if self._untold else ""
+        _logger.warning("%s is not accepted%s: %s", peer, others, reason)
+        self._told_s = now_s
+        self._untold = 0
 
 
 class ConnectionLimits:
@@ -179,7 +128,10 @@ class ConnectionLimits:
         connections_max: int = UNLIMITED,
         connections_max_per_ip: int = UNLIMITED,
         connections_max_by_host: Mapping[str, int] | None = None,
+        connections_reserved: int = 0,
         idle_max_s: float = 600.0,
+        receive_progress_s: float = 30.0,
+        send_progress_s: float = 360.0,
         requests_in_flight_max: int = 128,
     ) -> None:
         #: socket.request.max.bytes: a longer request ends its connection.
@@ -188,12 +140,21 @@ class ConnectionLimits:
         self.connections_max = connections_max
         self.connections_max_per_ip = connections_max_per_ip
         self.connections_max_by_host = connections_max_by_host or {}
+        #: How many from this machine are accepted above these limits; not in Kafka.
+        self.connections_reserved = connections_reserved
+        #: What the limit of open files leaves for connections; its owner sets it.
+        self.descriptor_connections_max = UNLIMITED
         #: connections.max.idle.ms; no bound if not positive.
         self.idle_max_s = idle_max_s
         #: How many requests of one connection may wait for their answers; not in Kafka.
         self.requests_in_flight_max = requests_in_flight_max
-        self.budget = ReceiveBudget(queued_bytes_max)
+        #: How long a request may stay half received, and an answer half sent, without the peer's
+        #: moving it on; no bound if not positive; not in Kafka.
+        self.receive_progress_s = receive_progress_s
+        self.send_progress_s = send_progress_s
         self.counters = ConnectionCounters()
+        self.refusals = RefusalLog()
+        self.budget = ReceiveBudget(queued_bytes_max, self.counters.connections)
 
     @property
     def queued_bytes_max(self) -> int:
@@ -205,11 +166,26 @@ class ConnectionLimits:
         self.budget.held_bytes_max = size
 
     def refusal(self, host: str) -> str:
-        """Why a further connection from that host is not accepted; empty if it is."""
+        """Why a further connection from that host is above the limits; empty if it is not."""
         counters = self.counters
         if counters.open >= self.connections_max:
             return f"there are {counters.open} connections already"
+        if counters.open >= self.descriptor_connections_max:
+            return f"the limit of open files has no room for more than {counters.open} connections"
         from_host = counters.open_from(host)
         if from_host >= self.connections_max_by_host.get(host, self.connections_max_per_ip):
             return f"there are {from_host} connections from it already"
         return ""
+
+    def has_reserve(self, host: str) -> bool:
+        """Whether a connection from that host is accepted above the limits."""
+        return self.counters.reserved < self.connections_reserved and _is_this_machine(host)
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return (mapped or address).is_loopback

@@ -1,8 +1,8 @@
-"""Accepts connections on one endpoint, keeps an eye on idle ones, and closes them in order.
+"""Accepts connections on one endpoint, keeps an eye on stuck ones, and closes them in order.
 
 A `Listener` binds every address that its host stands for. It refuses connections above the limits
-(those that are refused are closed at once), and looks a few times per idle period for connections
-on which nothing has happened for that long.
+(those that are refused are closed at once). From time to time it looks for connections on which
+nothing has happened for long, or whose peers have left a request or an answer half done.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ __all__ = ["Endpoint", "Listener", "SocketOptions", "parse_endpoints"]
 
 logger = logging.getLogger(__name__)
 
-SWEEPS_PER_IDLE_PERIOD = 8
+SWEEPS_PER_PERIOD = 3
+"""How often it is looked, within a time after which a connection is ended, whether it has been."""
 SWEEP_INTERVAL_S_MAX = 10.0
 
 
@@ -47,7 +48,7 @@ class Listener:
         self._is_closing = False
         self._all_closed = asyncio.Event()
         self._all_closed.set()
-        self._sweep = self._loop.call_later(self._sweep_interval_s(), self._close_idle)
+        self._sweep = self._loop.call_later(self._sweep_interval_s(), self._close_stuck)
 
     @classmethod
     async def start(
@@ -118,16 +119,18 @@ class Listener:
             self._all_closed.set()
 
     def _sweep_interval_s(self) -> float:
-        idle_max_s = self._limits.idle_max_s
-        if idle_max_s <= 0:
-            return SWEEP_INTERVAL_S_MAX
-        return min(idle_max_s / SWEEPS_PER_IDLE_PERIOD, SWEEP_INTERVAL_S_MAX)
+        limits = self._limits
+        periods = (limits.idle_max_s, limits.receive_progress_s, limits.send_progress_s)
+        bounded = (period / SWEEPS_PER_PERIOD for period in periods if period > 0)
+        return min([SWEEP_INTERVAL_S_MAX, *bounded])
 
-    def _close_idle(self) -> None:
+    def _close_stuck(self) -> None:
         now_s = self._loop.time()
         idle_max_s = self._limits.idle_max_s
         for connection in list(self.connections):
             if connection.idle_s(now_s) >= idle_max_s > 0:
                 logger.info("%s is disconnected: it was idle for too long", connection)
                 connection.abort()
-        self._sweep = self._loop.call_later(self._sweep_interval_s(), self._close_idle)
+            elif stall := connection.stall(now_s):
+                connection.drop(stall)
+        self._sweep = self._loop.call_later(self._sweep_interval_s(), self._close_stuck)

@@ -8,6 +8,7 @@ it is first needed, so that connections that never get a region of a file have o
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
 from collections.abc import Callable
@@ -19,11 +20,20 @@ _MORE_FOLLOWS: int = getattr(socket, "MSG_MORE", 0)
 
 
 def duplicate_socket(transport: asyncio.Transport) -> socket.socket | None:
-    """Another descriptor of a transport's socket; None if there is none, or it is encrypted."""
+    """Another descriptor of a transport's socket.
+
+    None if there is none, or it is encrypted, or no descriptor is left to be had.
+    """
     used = transport.get_extra_info("socket")
     if used is None or transport.get_extra_info("sslcontext") is not None:
         return None
-    return socket.socket(used.family, used.type, used.proto, fileno=os.dup(used.fileno()))
+    try:
+        descriptor = os.dup(used.fileno())
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            return None
+        raise
+    return socket.socket(used.family, used.type, used.proto, fileno=descriptor)
 
 
 class PlainSocket:

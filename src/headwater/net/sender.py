@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import cast
 
+from headwater.net.loop_round import round_of
 from headwater.net.page_cache import RunInThread
 from headwater.net.plain_socket import PlainSocket
 from headwater.net.region import BUFFER_TYPES, Buffer, Part, Region
@@ -55,6 +56,7 @@ class Sender:
         "_is_reading_in",
         "_loop",
         "_queue",
+        "_round",
         "_run_in_thread",
         "_set_busy",
         "_socket",
@@ -83,6 +85,7 @@ class Sender:
         self._run_in_thread = run_in_thread
         self._set_busy = set_busy
         self._fail = fail
+        self._round = round_of(loop)
         self._queue: deque[Part] = deque()
         self._holds = 0
         # What goes before the queue: bytes in front of a region, and the region.
@@ -97,6 +100,11 @@ class Sender:
     def is_empty(self) -> bool:
         """Whether all that was given to `send` has reached the socket."""
         return not (self._queue or self._holds & BUSY or self._transfer)
+
+    @property
+    def waits_for_peer(self) -> bool:
+        """Whether answers wait because the peer does not read them."""
+        return bool(self._holds & BUSY) and not self._is_reading_in
 
     def send(self, parts: Sequence[Part]) -> None:
         """Send these after all that came before."""
@@ -250,18 +258,20 @@ class Sender:
             window = transfer.window()
             if window == 0:
                 self._start_reading_in(transfer)
-            elif transfer.left <= turn_end:
+            elif transfer.left <= turn_end or self._round.has_sent_enough:
                 self._become_busy()
                 self._loop.call_soon(self._go_on)
             elif plain_socket is None:
                 data = transfer.read(min(window, PIECE_SIZE))
                 self.bytes_out += len(data)
+                self._round.sent(self._loop, len(data))
                 self._transport.write(data)
             elif window >= ALIGNED_SIZE_MIN and (head_size := transfer.size_to_page()):
                 self._send_ahead(transfer.read(head_size))
             else:
                 sent = transfer.send_to(plain_socket.descriptor, window)
                 self.bytes_out += sent
+                self._round.sent(self._loop, sent)
                 if sent < window:
                     self._wait_for(plain_socket)
         if not transfer.left:

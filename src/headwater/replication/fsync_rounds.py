@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from headwater.base.background_tasks import BackgroundTasks
 from headwater.storage.errors import LogStorageError
 from headwater.storage.flush import RunInThread, SharedFsync
 from headwater.storage.partition_log import PartitionLog
@@ -19,10 +20,15 @@ class FsyncRounds:
     """`on_durable` is called after every round, and when the disk has failed."""
 
     def __init__(
-        self, log: PartitionLog, run_in_thread: RunInThread, on_durable: Callable[[], None]
+        self,
+        log: PartitionLog,
+        run_in_thread: RunInThread,
+        tasks: BackgroundTasks,
+        on_durable: Callable[[], None],
     ) -> None:
         self._log = log
         self._run_in_thread = run_in_thread
+        self._tasks = tasks
         self._on_durable = on_durable
         self._shared_fsync = SharedFsync(log, run_in_thread)
         self._earlier_count = 0
@@ -39,7 +45,7 @@ class FsyncRounds:
         if end_offset > self._wanted_offset:
             self._wanted_offset = end_offset
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._run())
+            self._task = self._tasks.start(f"fsyncs of {self._log.partition}", self._run())
 
     def truncated(self) -> None:
         """The log was cut back: nobody waits for what it has lost."""

@@ -17,6 +17,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final, NamedTuple, Protocol
 
+from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.replication.isr_state import IsrProposal
@@ -71,11 +72,17 @@ class IsrChanges:
     """The proposals of one broker; its owner is the event loop."""
 
     def __init__(
-        self, ask: AskController, *, node_id: int, broker_epoch: Callable[[], int]
+        self,
+        ask: AskController,
+        *,
+        node_id: int,
+        broker_epoch: Callable[[], int],
+        tasks: BackgroundTasks,
     ) -> None:
         self._ask = ask
         self._node_id = node_id
         self._broker_epoch = broker_epoch
+        self._tasks = tasks
         self._wanted: dict[TopicPartition, _Wanted] = {}
         self._task: asyncio.Task[None] | None = None
         self._is_closed = False
@@ -96,7 +103,7 @@ class IsrChanges:
         if known is None or known.proposal is not proposal:
             self._wanted[owner.topic_partition] = _Wanted(owner, proposal)
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._run())
+            self._task = self._tasks.start("ISR changes", self._run())
 
     async def close(self) -> None:
         """The broker stops: nothing more is asked."""
@@ -187,7 +194,6 @@ def _topics(batch: list[_Wanted]) -> list[RequestTopicData]:
                 partition_index=owner.topic_partition.partition,
                 leader_epoch=proposal.leader_epoch,
                 partition_epoch=proposal.partition_epoch,
-                new_isr=list(proposal.isr),
                 new_isr_with_epochs=[
                     BrokerState(broker_id=broker_id, broker_epoch=broker_epoch)
                     for broker_id, broker_epoch in zip(

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from headwater.base.background_tasks import BackgroundTasks
 from headwater.replication.partitions import Partitions
 
 _logger = logging.getLogger(__name__)
@@ -18,13 +19,16 @@ _logger = logging.getLogger(__name__)
 class IsrChecks:
     """Runs until it is closed; its owner is the broker."""
 
-    def __init__(self, partitions: Partitions, lag_time_max_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, partitions: Partitions, lag_time_max_ms: Callable[[], int], tasks: BackgroundTasks
+    ) -> None:
         self._partitions = partitions
         self._lag_time_max_ms = lag_time_max_ms
+        self._tasks = tasks
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._task = self._tasks.start("ISR checks", self._run())
 
     async def close(self) -> None:
         if self._task is not None:

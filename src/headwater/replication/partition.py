@@ -38,9 +38,10 @@ from headwater.replication.transaction_turns import TransactionTurns
 from headwater.storage.directories.maintenance import must_flush
 from headwater.storage.errors import LogStorageError
 from headwater.storage.leader_append import (
-    INSPECTED_INLINE_BYTES_MAX,
+    DECOMPRESSED_INLINE_BYTES_MAX,
     PreparedBatches,
     prepare_batches,
+    takes_long,
 )
 from headwater.storage.leader_epochs import UNDEFINED_EPOCH, EpochEndOffset
 from headwater.storage.log_config import LONG_MAX
@@ -50,7 +51,7 @@ from headwater.storage.plain_append import append_plain_batch
 from headwater.storage.producer_entry import AppendOrigin
 from headwater.storage.retention import delete_records_before, raise_log_start
 from headwater.storage.transaction_index import AbortedTransaction
-from headwater.wire.records import Buffer
+from headwater.wire.records import Buffer, DecompressedTooLargeError
 
 #: A request that names no leader epoch.
 NO_LEADER_EPOCH = -1
@@ -108,7 +109,7 @@ class Partition:
         self.write_failures = parts.write_failures
         self._turns = AppendTurns()
         self.transaction_turns = TransactionTurns()
-        self._fsyncs = FsyncRounds(log, parts.run_in_thread, self._on_durable)
+        self._fsyncs = FsyncRounds(log, parts.run_in_thread, parts.tasks, self._on_durable)
         #: Plain counters, which metrics read when somebody asks.
         self.bytes_in = 0
         self.messages_in = 0
@@ -264,6 +265,8 @@ class Partition:
                 f"{self.topic_partition} has {len(self.isr)} in-sync replicas, "
                 f"and {self.min_insync_replicas} are needed.",
             )
+        if self.write_failures.directories:
+            self.write_failures.check_room(self.log)
         try:
             result = self.log.append_as_leader(
                 batches, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin
@@ -291,6 +294,8 @@ class Partition:
         ):
             return None
         log = self.log
+        if self.write_failures.directories:
+            self.write_failures.check_room(log)
         try:
             base_offset = append_plain_batch(log, batch, self.leader_epoch, now_ms)
         except LogStorageError as error:
@@ -313,11 +318,30 @@ class Partition:
         if self.leadership is not None and self.log.failure is not None:
             self.leadership.in_sync.resign()
 
-    def must_prepare(self, records: Buffer) -> bool:
-        """Whether an append has to be prepared in a thread, or wait for one that is."""
-        return self._turns.is_busy or (
-            self.log.config.inspects_records and len(records) > INSPECTED_INLINE_BYTES_MAX
-        )
+    def prepare_at_once(self, records: Buffer, now_ms: int) -> Buffer | PreparedBatches | None:
+        """What to append now; None if it takes a thread to prepare it, or waits for one that does.
+
+        How much a compressed batch holds is not known before it is decompressed, so that is tried.
+        """
+        config = self.log.config
+        if self._turns.is_busy:
+            return None
+        if not self.is_leader:
+            return records
+        if takes_long(records, config):
+            return None
+        if not config.inspects_records:
+            return records
+        try:
+            return prepare_batches(
+                records,
+                config,
+                now_ms,
+                AppendOrigin.CLIENT,
+                max_decompressed_bytes=DECOMPRESSED_INLINE_BYTES_MAX,
+            )
+        except DecompressedTooLargeError:
+            return None
 
     def take_turn(self) -> AppendTurn:
         """A place in the order of appends, for one that is prepared in a thread."""
@@ -325,12 +349,7 @@ class Partition:
 
     async def prepare(self, records: Buffer, now_ms: int) -> PreparedBatches:
         """Look into the records in a thread; raises what an append of them would."""
-        config = self.log.config
-        prepared: list[PreparedBatches] = []
-        await self._parts.run_in_thread(
-            lambda: prepared.append(prepare_batches(records, config, now_ms, AppendOrigin.CLIENT))
-        )
-        return prepared[0]
+        return await self._parts.inspections.prepare(records, self.log.config, now_ms)
 
     @property
     def fsyncs_when_alone(self) -> bool:

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import Clock
 from headwater.cluster.image import BrokerInfo
 from headwater.replication.partition_events import PartitionEvents
+from headwater.replication.record_inspections import RecordInspections
 from headwater.replication.write_failures import WriteFailures
 from headwater.storage.flush import RunInThread
 
@@ -36,6 +38,15 @@ class PartitionParts:
     clock: Clock
     run_in_thread: RunInThread
     isr_changes: IsrProposals
+    tasks: BackgroundTasks
     write_failures: WriteFailures = field(default_factory=WriteFailures)
     #: The live brokers, as the latest image has them.
     brokers: Mapping[int, BrokerInfo] = field(default_factory=dict)
+    #: A thread for what takes much memory, if there is one for that alone.
+    run_in_one_thread: RunInThread | None = None
+    inspections: RecordInspections = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.inspections = RecordInspections(
+            self.run_in_thread, self.run_in_one_thread or self.run_in_thread
+        )

@@ -24,6 +24,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import Clock
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
@@ -35,6 +36,7 @@ from headwater.replication.partition_parts import IsrProposals, PartitionParts
 from headwater.replication.partition_rules import PartitionRules
 from headwater.replication.replica_logs import ReplicaLogs
 from headwater.replication.resignation import Resignation
+from headwater.replication.write_failures import WriteFailures
 from headwater.storage.directories.log_directories import LogDirectories
 from headwater.storage.flush import RunInThread
 from headwater.storage.partition_log import PartitionLog
@@ -80,13 +82,26 @@ class Partitions:
         isr_changes: IsrProposals,
         clock: Clock,
         run_in_thread: RunInThread,
+        run_in_one_thread: RunInThread,
+        tasks: BackgroundTasks,
     ) -> None:
+        self._tasks = tasks
         self._logs = ReplicaLogs(directories, clock, run_in_thread)
         self._node_id = node_id
         self._rules_of = rules_of
         self._events = events
         self._clock = clock
-        self._parts = PartitionParts(node_id, events, clock, run_in_thread, isr_changes)
+        rooms = {each.path: each.room for each in directories.directories}
+        self._parts = PartitionParts(
+            node_id,
+            events,
+            clock,
+            run_in_thread,
+            isr_changes,
+            tasks,
+            WriteFailures(rooms),
+            run_in_one_thread=run_in_one_thread,
+        )
         self._by_topic: dict[str, dict[int, Partition]] = {}
         #: By the bytes of the id, as they come in a request.
         self._by_topic_id: dict[bytes, dict[int, Partition]] = {}
@@ -158,7 +173,13 @@ class Partitions:
         self._parts.brokers = image.brokers
         for topic in image.topics.values():
             await self._apply_topic(topic, is_new=False)
-        self._logs.set_strays_aside(lambda partition: self.find(*partition) is not None)
+        self._logs.set_strays_aside(
+            lambda partition: (
+                self.find(*partition) is not None
+                # Nobody can say just now what becomes of it.
+                or partition.topic in image.unreadable_topics
+            )
+        )
 
     async def apply(self, change: ImageChange) -> None:
         """Give partitions their roles, make what the change brings, delete what it takes away."""
@@ -197,7 +218,7 @@ class Partitions:
         now_ms = self._clock.monotonic_ms()
         if self._retry is None and now_ms >= self._retry_ms:
             self._retry_ms = now_ms + _RETRY_INTERVAL_MS
-            self._retry = asyncio.ensure_future(self._try_unmade())
+            self._retry = self._tasks.start("making of logs", self._try_unmade())
 
     async def _try_unmade(self) -> None:
         try:

@@ -19,6 +19,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import Clock
 from headwater.base.errors import KafkaError
 from headwater.net.peer_channel import PeerChannel
@@ -62,6 +63,7 @@ class ReplicaFetcher:
         options: Callable[[], FetcherOptions],
         clock: Clock,
         on_truncated: OnTruncated,
+        tasks: BackgroundTasks,
         newcomers: ReplicaFetcher | None = None,
     ) -> None:
         self.leader = leader
@@ -74,6 +76,7 @@ class ReplicaFetcher:
         self._options = options
         self._clock = clock
         self._on_truncated = on_truncated
+        self._tasks = tasks
         self._newcomers = newcomers
         self._channel: PeerChannel | None = None
         self._failure_count = 0
@@ -81,7 +84,7 @@ class ReplicaFetcher:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._task = self._tasks.start(f"fetcher from broker {self.leader}", self._run())
 
     @property
     def is_dead(self) -> bool:

@@ -18,6 +18,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
+from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import Clock
 from headwater.base.ids import TopicPartition
 from headwater.cluster.image import NO_LEADER
@@ -82,6 +83,7 @@ class ReplicaFetchers:
         connect: Connect,
         options: Callable[[], FetcherOptions],
         clock: Clock,
+        tasks: BackgroundTasks,
         on_truncated: OnTruncated = _ignore_truncation,
     ) -> None:
         self._node_id = node_id
@@ -89,6 +91,7 @@ class ReplicaFetchers:
         self._connect = connect
         self._options = options
         self._clock = clock
+        self._tasks = tasks
         self._on_truncated = on_truncated
         self._lanes: dict[LaneKey, _Lane] = {}
         self._followed: dict[TopicPartition, tuple[LaneKey, Partition]] = {}
@@ -160,13 +163,14 @@ class ReplicaFetchers:
             options=options,
             clock=self._clock,
             on_truncated=self._on_truncated,
+            tasks=self._tasks,
             newcomers=newcomers,
         )
 
     def _close_lane(self, key: LaneKey) -> None:
         lane = self._lanes.pop(key)
         self._bytes_in_before += sum(fetcher.answers.bytes_in for fetcher in lane.fetchers)
-        closing = asyncio.get_running_loop().create_task(lane.close())
+        closing = self._tasks.start(f"end of fetching from broker {key.leader}", lane.close())
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
 

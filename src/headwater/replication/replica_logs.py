@@ -3,7 +3,7 @@
 Whatever waits for the disk does so in a thread. A log that cannot be had is remembered with the
 reason, for whoever asks for the partition. Then nothing else takes its place: an empty log in
 another directory would pass for the lost one, and its broker for an in-sync replica. Only where
-there was merely no room for a new log is it made later.
+there was merely no room for a new log, or no descriptor, is it made later.
 
 A log that is found and is not this broker's to serve is set aside as a stray: its topic was deleted
 or its partition given to others while this broker was away. Nobody deletes it, for it may be all
@@ -12,29 +12,26 @@ that is left.
 
 from __future__ import annotations
 
-import errno
 import logging
 import uuid
 from collections.abc import Callable, Collection, Iterable
-from typing import Final
 
 from headwater.base.clocks import Clock
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.cluster.image import TopicImage
+from headwater.storage.directories.directory_room import NO_ROOM_ERRORS
 from headwater.storage.directories.log_creation import LogCreation, set_aside
 from headwater.storage.directories.log_directories import LogDirectories, NoLogDirectoryError
-from headwater.storage.errors import InconsistentTopicIdError, LogStorageError
+from headwater.storage.errors import InconsistentTopicIdError, LogStorageError, is_exhaustion
 from headwater.storage.flush import RunInThread
 from headwater.storage.partition_log import PartitionLog
 
 _logger = logging.getLogger(__name__)
 
-_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
-
 
 class _NoRoomError(LogStorageError):
-    """The disk of a log that is to be made is full."""
+    """The disk of a log that is to be made is full, or the process has too many files open."""
 
 
 class ReplicaLogs:
@@ -75,7 +72,7 @@ class ReplicaLogs:
                         partition, topic.topic_id, now_ms, is_new=is_new, begun=creations
                     )
                 )
-            except LogStorageError as error:
+            except KafkaError as error:
                 self.failures[partition] = error
             except NoLogDirectoryError as error:
                 self.failures[partition] = LogStorageError(str(error))
@@ -93,9 +90,13 @@ class ReplicaLogs:
         return logs
 
     def _creation_failed(self, creation: LogCreation, failure: OSError) -> None:
-        if failure.errno in _NO_ROOM:
+        if failure.errno in NO_ROOM_ERRORS:
             self.failures[creation.partition] = _NoRoomError(
                 f"There is no room for {creation.partition} on its disk."
+            )
+        elif is_exhaustion(failure):
+            self.failures[creation.partition] = _NoRoomError(
+                f"{creation.partition} could not be made just now: {failure.strerror}."
             )
         else:
             self.failures[creation.partition] = creation.directory.fail(failure)

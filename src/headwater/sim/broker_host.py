@@ -198,6 +198,7 @@ class BrokerHost:
             files=self.disk,
             clock=self.clock,
             random=random,
+            draw_secret_bytes=random.child("secrets").generator.randbytes,
             open_store=self._store_of(self, process),
             run_in_thread=self.run_in_thread,
             boot_id=f"{self.name}, boot {self._boot_count}",

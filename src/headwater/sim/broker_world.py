@@ -30,6 +30,7 @@ DATA: Final = "/data"
 SIMULATED_SETTINGS: Final = {
     "num.recovery.threads.per.data.dir": "1",
     "log.cleaner.enable": "false",
+    "log.dir.reserve.bytes": "0",
 }
 _SETTINGS: Final = {
     "listeners": f"PLAINTEXT://{HOST}:{PORT}",

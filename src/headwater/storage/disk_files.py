@@ -12,9 +12,12 @@ import shutil
 import struct
 import sys
 from collections.abc import Callable
-from typing import cast
+from typing import TypeVar, cast
+
+from headwater.storage.spare_descriptors import SpareDescriptors
 
 Buffer = bytes | bytearray | memoryview
+T = TypeVar("T")
 
 
 def _find_fallocate() -> Callable[[int, int, int, int], int] | None:
@@ -171,11 +174,21 @@ class DiskLock:
 class DiskFiles:
     """The `FileSystem` of the operating system."""
 
+    def __init__(self, spare: SpareDescriptors | None = None) -> None:
+        """`spare` descriptors are used where there are no others."""
+        self._spare = spare
+
     def open(self, path: str, *, create: bool = False) -> DiskFile:
         flags = os.O_RDWR | os.O_CREAT if create else os.O_RDWR
-        return DiskFile(path, os.open(path, flags, 0o644))
+        return DiskFile(path, self._opening(lambda: os.open(path, flags, 0o644)))
 
     def map(self, path: str) -> DiskMapping:
+        return self._opening(lambda: self._map(path))
+
+    def _opening(self, open_file: Callable[[], T]) -> T:
+        return open_file() if self._spare is None else self._spare.opening(open_file)
+
+    def _map(self, path: str) -> DiskMapping:
         descriptor = os.open(path, os.O_RDONLY)
         try:
             # An empty file cannot be mapped; its view is empty all the same.
@@ -192,7 +205,7 @@ class DiskFiles:
         return os.path.isdir(path)
 
     def list_dir(self, path: str) -> list[str]:
-        return sorted(os.listdir(path))
+        return sorted(self._opening(lambda: os.listdir(path)))
 
     def make_dir(self, path: str) -> None:
         os.makedirs(path, exist_ok=True)
@@ -207,7 +220,7 @@ class DiskFiles:
         shutil.rmtree(path)
 
     def sync_dir(self, path: str) -> None:
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        descriptor = self._opening(lambda: os.open(path, os.O_RDONLY | os.O_DIRECTORY))
         try:
             os.fsync(descriptor)
         except OSError as error:
@@ -231,7 +244,7 @@ class DiskFiles:
         return disk.f_blocks * disk.f_frsize
 
     def lock(self, path: str) -> DiskLock:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        descriptor = self._opening(lambda: os.open(path, os.O_RDWR | os.O_CREAT, 0o644))
         try:
             _lock_descriptor(descriptor)
         except OSError as error:

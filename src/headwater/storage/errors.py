@@ -7,13 +7,27 @@ without it (an index is rebuilt, a snapshot skipped, a checkpoint taken for abse
 one sentence that names the partition or the file.
 """
 
+import errno
+from typing import Final
+
 from headwater.base.errors import ErrorCode, KafkaError
+
+_EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+
+
+def is_exhaustion(error: OSError) -> bool:
+    """Whether the process ran out of descriptors or memory, which passes; the disk is fine."""
+    return error.errno in _EXHAUSTED
 
 
 class LogStorageError(KafkaError):
     """The directory of this log failed, or is offline since it did."""
 
     code = ErrorCode.KAFKA_STORAGE_ERROR
+
+
+class ExhaustionError(LogStorageError):
+    """The process had no descriptor or no memory left for an operation; its disk is fine."""
 
 
 class OffsetOutOfRangeError(KafkaError):

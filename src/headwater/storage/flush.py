@@ -20,8 +20,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from headwater.storage.errors import is_exhaustion
 from headwater.storage.files import FileSystem
 from headwater.storage.producer_snapshot import sync_snapshot
 from headwater.storage.segment import LogSegment
@@ -29,6 +30,9 @@ from headwater.storage.segment_list import SegmentList
 
 if TYPE_CHECKING:
     from headwater.storage.partition_log import PartitionLog
+
+#: After that a sync is tried again for which there was no descriptor.
+EXHAUSTED_PAUSE_S: Final = 0.1
 
 RunInThread = Callable[[Callable[[], None]], Awaitable[None]]
 
@@ -174,7 +178,12 @@ class SharedFsync:
             try:
                 await self._run_in_thread(plan.run)
             except OSError as error:
-                raise self._log.fail(error) from error
-            self._log.complete_flush(plan)
+                if not is_exhaustion(error):
+                    raise self._log.fail(error) from error
+                # Nothing was synced, and nothing is lost: whoever waits has another round.
+                self._log.durability.directory_changed()
+                await asyncio.sleep(EXHAUSTED_PAUSE_S)
+            else:
+                self._log.complete_flush(plan)
         finally:
             self._round = None

@@ -84,7 +84,7 @@ def _finish_swap(
         files.sync_dir(directory)
         remove_segment_files(files, directory, base_offset)
         files.sync_dir(directory)
-    for suffix in swaps:
+    for suffix in sorted(swaps):
         path = segment_path(directory, base_offset, suffix)
         files.rename(f"{path}{SWAP}", path)
     files.sync_dir(directory)

@@ -1,40 +1,44 @@
 """What a leader does to batches before they are written: check them, then give them their place.
 
-The common case looks at batch headers only: lengths, checksum, sizes, counts, timestamps, and then
-patches offset and leader epoch in place, which no checksum covers. Records are looked into only
-where there is no other way: when a compacted topic must refuse null keys, when the topic asks for
-another compression than the producer used, and when old bounds on timestamps are set.
+A batch's header must agree with itself (lengths, checksum, sizes, counts), and its records with it
+as far as `records.validation` says: see `record_checks`. Then offset and leader epoch are patched
+in place, which no checksum covers. Records are decompressed only where there is no other way: when
+a compacted topic must refuse null keys, when the topic asks for another compression than the
+producer used, when a bound on old timestamps is set, and when the topic wants them looked into.
+What a client's records decompress to is bounded by `max.decompressed.message.bytes`.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from headwater.base.errors import KafkaError
-from headwater.storage.errors import (
-    InvalidTimestampError,
-    RecordBatchTooLargeError,
-    RecordTooLargeError,
-)
-from headwater.storage.log_config import TIMESTAMP_UNBOUNDED_MS, LogConfig
+from headwater.storage.errors import RecordBatchTooLargeError, RecordTooLargeError
+from headwater.storage.log_config import LogConfig
 from headwater.storage.producer_entry import AppendOrigin
+from headwater.storage.record_checks import check_records
 from headwater.wire.records import (
+    DECOMPRESSED_BYTES_MAX,
     BatchHeader,
     Buffer,
+    Compression,
     InvalidRecordError,
     TimestampType,
-    decode_batch,
     patch_batch,
     patch_create_time,
     patch_log_append_time,
+    patch_max_timestamp,
     read_batch_header,
     recompress_batch,
     validate_batch,
 )
-from headwater.wire.records.batch_header import TIMESTAMP_TYPE_BIT
+from headwater.wire.records.batch_header import RECORD_SIZE_MIN, TIMESTAMP_TYPE_BIT
 
 #: Looking into fewer bytes of records than this takes less time than handing them to a thread.
 INSPECTED_INLINE_BYTES_MAX = 16 << 10
+#: The same for what compressed ones turn out to be.
+DECOMPRESSED_INLINE_BYTES_MAX = 64 << 10
+#: So many records of no common layout are walked within some milliseconds.
+WALKED_INLINE_RECORDS_MAX = 16 << 10
 
 
 class PreparedBatches(NamedTuple):
@@ -45,38 +49,77 @@ class PreparedBatches(NamedTuple):
 
 
 def prepare_batches(
-    data: Buffer, config: LogConfig, now_ms: int, origin: AppendOrigin
+    data: Buffer,
+    config: LogConfig,
+    now_ms: int,
+    origin: AppendOrigin,
+    *,
+    max_decompressed_bytes: int | None = None,
 ) -> PreparedBatches:
     """All of an append that needs no log: check batches, and compress them anew if need be.
 
     It may run in any thread. Where records are looked into it takes its time, see
-    `LogConfig.inspects_records`; otherwise it is a matter of microseconds.
+    `LogConfig.inspects_records`; otherwise it is a matter of microseconds. Records that take more
+    than `max_decompressed_bytes`, or what the topic allows, raise `DecompressedTooLargeError`.
     """
-    headers = check_batches(data, config, now_ms, origin)
-    if config.compression is not None and headers:
-        data, headers = recompress(data, headers, config, origin)
-    return PreparedBatches(data, headers)
+    # The topic's bound is for clients: a coordinator compresses no more than it has itself.
+    is_client = origin is AppendOrigin.CLIENT
+    allowed = config.max_decompressed_message_bytes if is_client else DECOMPRESSED_BYTES_MAX
+    if max_decompressed_bytes is not None:
+        allowed = min(allowed, max_decompressed_bytes)
+    batches = check_batches(data, config, now_ms, origin, allowed)
+    if config.compression is not None and batches.headers:
+        return recompress(batches, config, origin, allowed)
+    return batches
+
+
+def takes_long(data: Buffer, config: LogConfig) -> bool:
+    """Whether a thread had better prepare the batches, as far as their size tells."""
+    if config.inspects_records:
+        return len(data) > INSPECTED_INLINE_BYTES_MAX
+    if len(data) <= WALKED_INLINE_RECORDS_MAX * RECORD_SIZE_MIN or not config.walks_records:
+        return False
+    header = read_batch_header(data)
+    return header.compression is Compression.NONE and (
+        header.record_count > WALKED_INLINE_RECORDS_MAX
+    )
 
 
 def check_batches(
-    data: Buffer, config: LogConfig, now_ms: int, origin: AppendOrigin
-) -> list[BatchHeader]:
-    """The headers of `data`, each acceptable to this log; else an error says why."""
+    data: Buffer,
+    config: LogConfig,
+    now_ms: int,
+    origin: AppendOrigin,
+    max_decompressed_bytes: int,
+) -> PreparedBatches:
+    """The batches of `data`, each acceptable to this log; else an error says why.
+
+    A header that gives its records a wrong time is corrected: in place, if `data` can be changed.
+    """
     headers: list[BatchHeader] = []
     position = 0
+    corrects_times = config.message_timestamp_type is TimestampType.CREATE_TIME
     while position < len(data):
         header = read_batch_header(data, position)
         validate_batch(data, position, header)
         if origin is AppendOrigin.CLIENT:
             _check_client_header(header, first=not headers)
-        if config.message_timestamp_type is TimestampType.CREATE_TIME:
-            _check_timestamps(data, position, header, config, now_ms)
-        if config.is_compacted and not header.is_control:
-            _check_keys(data, position, header)
+        latest = check_records(data, position, header, config, now_ms, max_decompressed_bytes)
+        if corrects_times and latest != header.max_timestamp:
+            data = changeable(data)
+            patch_max_timestamp(data, position, header, latest)
+            header = read_batch_header(data, position)
         headers.append(header)
         position += header.size_bytes
     _check_sizes(headers, config, origin)
-    return headers
+    return PreparedBatches(data, headers)
+
+
+def changeable(data: Buffer) -> bytearray | memoryview:
+    """The same bytes, or a copy if they are somebody's for good."""
+    if isinstance(data, bytes) or (isinstance(data, memoryview) and data.readonly):
+        return bytearray(data)
+    return data
 
 
 def _check_sizes(headers: list[BatchHeader], config: LogConfig, origin: AppendOrigin) -> None:
@@ -114,61 +157,17 @@ def _check_client_header(header: BatchHeader, *, first: bool) -> None:
         )
 
 
-def _check_timestamps(
-    data: Buffer, position: int, header: BatchHeader, config: LogConfig, now_ms: int
-) -> None:
-    after_max_ms = config.message_timestamp_after_max_ms
-    if header.max_timestamp - now_ms > after_max_ms:
-        raise InvalidTimestampError(
-            f"Timestamp {header.max_timestamp} lies more than message.timestamp.after.max.ms="
-            f"{after_max_ms} ahead of {now_ms}.",
-            record_numbers=_numbers_behind(data, position, now_ms + after_max_ms),
-        )
-    before_max_ms = config.message_timestamp_before_max_ms
-    if before_max_ms == TIMESTAMP_UNBOUNDED_MS:
-        return
-    # Only the largest timestamp stands in the header, so an oldest allowed one costs a decode.
-    too_old = [
-        (number, record.timestamp)
-        for number, record in enumerate(decode_batch(data, position))
-        if record.timestamp >= 0 and now_ms - record.timestamp > before_max_ms
-    ]
-    if too_old:
-        raise InvalidTimestampError(
-            f"Timestamp {too_old[0][1]} lies more than "
-            f"message.timestamp.before.max.ms={before_max_ms} behind {now_ms}.",
-            record_numbers=tuple(number for number, _ in too_old),
-        )
-
-
-def _numbers_behind(data: Buffer, position: int, latest_ms: int) -> tuple[int, ...]:
-    """Which records of a batch have a later time; nothing, if the batch cannot be read."""
-    try:
-        records = decode_batch(data, position)
-    except KafkaError:
-        return ()
-    return tuple(number for number, each in enumerate(records) if each.timestamp > latest_ms)
-
-
-def _check_keys(data: Buffer, position: int, header: BatchHeader) -> None:
-    keyless = [
-        number for number, record in enumerate(decode_batch(data, position)) if record.key is None
-    ]
-    if keyless:
-        raise InvalidRecordError(
-            f"A compacted topic takes no record without a key: {len(keyless)} of the batch's "
-            f"{header.record_count} have none.",
-            record_numbers=tuple(keyless),
-        )
-
-
 def recompress(
-    data: Buffer, headers: list[BatchHeader], config: LogConfig, origin: AppendOrigin
-) -> tuple[Buffer, list[BatchHeader]]:
+    prepared: PreparedBatches,
+    config: LogConfig,
+    origin: AppendOrigin,
+    max_decompressed_bytes: int,
+) -> PreparedBatches:
     """The same records in the topic's own compression, but for transaction markers."""
+    data, headers = prepared
     wanted = config.compression
     if wanted is None or all(h.compression is wanted or h.is_control for h in headers):
-        return data, headers
+        return prepared
     batches = []
     position = 0
     for header in headers:
@@ -177,13 +176,18 @@ def recompress(
         else:
             batches.append(
                 recompress_batch(
-                    data, position, header, wanted, compression_level=config.compression_level
+                    data,
+                    position,
+                    header,
+                    wanted,
+                    compression_level=config.compression_level,
+                    max_decompressed_bytes=max_decompressed_bytes,
                 )
             )
         position += header.size_bytes
     headers = [read_batch_header(batch) for batch in batches]
     _check_sizes(headers, config, origin)  # Records may take more room in another codec.
-    return bytearray(b"".join(batches)), headers
+    return PreparedBatches(bytearray(b"".join(batches)), headers)
 
 
 def assign_offsets(

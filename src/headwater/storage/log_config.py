@@ -7,12 +7,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 
 from headwater.wire.records import Compression, TimestampType
 
 LONG_MAX = 2**63 - 1
 #: A bound on timestamps that bounds nothing.
 TIMESTAMP_UNBOUNDED_MS = LONG_MAX
+
+
+class RecordsValidation(Enum):
+    """How far a leader looks into a producer's batch before it takes it: see `record_checks`."""
+
+    #: Header and checksum, and no record.
+    HEADER = "header"
+    #: Also the structure of records that are not compressed.
+    STRUCTURE = "structure"
+    #: Compressed ones are decompressed for it.
+    FULL = "full"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +35,9 @@ class LogConfig:
     segment_index_bytes: int = 10 << 20
     index_interval_bytes: int = 4096
     max_message_bytes: int = (1 << 20) + 12
+    #: What the records of one batch may come to, decompressed, where a broker looks into them.
+    max_decompressed_message_bytes: int = 128 << 20
+    records_validation: RecordsValidation = RecordsValidation.STRUCTURE
     message_timestamp_type: TimestampType = TimestampType.CREATE_TIME
     message_timestamp_before_max_ms: int = TIMESTAMP_UNBOUNDED_MS
     message_timestamp_after_max_ms: int = 3600 * 1000
@@ -44,7 +59,12 @@ class LogConfig:
     is_compacted: bool = field(init=False)
     #: A record is compacted only in a sealed segment, so that has to come in time.
     roll_ms: int = field(init=False)
-    #: Whether every record must be looked at.
+    #: Whether it matters what records are, beyond their structure: their keys, or each one's time.
+    reads_records: bool = field(init=False)
+    #: Whether the structure of uncompressed records is looked at, and that of compressed ones.
+    walks_records: bool = field(init=False)
+    walks_compressed_records: bool = field(init=False)
+    #: Whether looking at records may take long enough for a thread to do it.
     inspects_records: bool = field(init=False)
     #: Whether a leader changes nothing in a batch but its offset and epoch.
     stores_batches_as_they_come: bool = field(init=False)
@@ -52,11 +72,11 @@ class LogConfig:
     def __post_init__(self) -> None:
         is_compacted = "compact" in self.cleanup_policy
         by_create_time = self.message_timestamp_type is TimestampType.CREATE_TIME
-        inspects_records = (
-            is_compacted
-            or self.compression is not None
-            or (by_create_time and self.message_timestamp_before_max_ms != TIMESTAMP_UNBOUNDED_MS)
+        reads_records = is_compacted or (
+            by_create_time and self.message_timestamp_before_max_ms != TIMESTAMP_UNBOUNDED_MS
         )
+        changes_records = self.compression is not None
+        walks_compressed = self.records_validation is RecordsValidation.FULL
         derive = object.__setattr__
         derive(self, "is_compacted", is_compacted)
         derive(
@@ -64,8 +84,15 @@ class LogConfig:
             "roll_ms",
             min(self.segment_ms, self.max_compaction_lag_ms) if is_compacted else self.segment_ms,
         )
-        derive(self, "inspects_records", inspects_records)
-        derive(self, "stores_batches_as_they_come", by_create_time and not inspects_records)
+        derive(self, "reads_records", reads_records)
+        derive(self, "walks_records", self.records_validation is not RecordsValidation.HEADER)
+        derive(self, "walks_compressed_records", walks_compressed)
+        derive(self, "inspects_records", reads_records or changes_records or walks_compressed)
+        derive(
+            self,
+            "stores_batches_as_they_come",
+            by_create_time and not reads_records and not changes_records,
+        )
 
     @property
     def deletes_by_retention(self) -> bool:

@@ -69,23 +69,31 @@ def find_aborted(segments: SegmentList, offset: int, upper_offset: int) -> list[
 
 
 def find_timestamp(
-    segments: SegmentList, timestamp: int, log_start_offset: int
+    segments: SegmentList, timestamp: int, log_start_offset: int, max_decompressed_bytes: int
 ) -> TimestampOffset | None:
-    """The first record at or behind `log_start_offset` that is not older than `timestamp`."""
+    """The first record at or behind `log_start_offset` that is not older than `timestamp`.
+
+    A batch that would have to be looked into, and decompresses to more than the bound, raises
+    `DecompressedTooLargeError`.
+    """
     for segment in segments:
         if segment.latest.timestamp >= timestamp:
-            found = segment.find_timestamp(timestamp, log_start_offset)
+            found = segment.find_timestamp(timestamp, log_start_offset, max_decompressed_bytes)
             if found is not None:
                 return found
     return None
 
 
-def find_max_timestamp(segments: SegmentList, log_start_offset: int) -> TimestampOffset | None:
+def find_max_timestamp(
+    segments: SegmentList, log_start_offset: int, max_decompressed_bytes: int
+) -> TimestampOffset | None:
     """The first record with the largest timestamp at or behind `log_start_offset`."""
     # Of the first segment a part may have been deleted, the largest timestamp with it.
     latest = max(
-        segments[0].largest_timestamp_from(log_start_offset),
+        segments[0].largest_timestamp_from(log_start_offset, max_decompressed_bytes),
         *(segment.latest.timestamp for segment in list(segments)[1:]),
         NO_TIMESTAMP,
     )
-    return find_timestamp(segments, latest, log_start_offset) if latest >= 0 else None
+    if latest < 0:
+        return None
+    return find_timestamp(segments, latest, log_start_offset, max_decompressed_bytes)

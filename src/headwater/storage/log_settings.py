@@ -6,7 +6,7 @@ said in several units the finer one wins: `log.retention.ms` over `.minutes` ove
 `make_log_config` turns all that into the `LogConfig` which a log reads.
 
 Names, types, defaults, bounds and what may change while the broker runs are Kafka's, but for
-`log.handles.max`, which is ours.
+`log.handles.max` and `log.records.validation`, which are ours.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from headwater.base.settings import (
     SettingValues,
     Synonym,
 )
-from headwater.storage.log_config import LONG_MAX, LogConfig
-from headwater.wire.records import Compression, TimestampType
+from headwater.storage.log_config import LONG_MAX, LogConfig, RecordsValidation
+from headwater.wire.records import DECOMPRESSED_BYTES_MAX, Compression, TimestampType
 
 _INT, _LONG, _DOUBLE = SettingKind.INT, SettingKind.LONG, SettingKind.DOUBLE
 _STRING, _BOOLEAN, _LIST = SettingKind.STRING, SettingKind.BOOLEAN, SettingKind.LIST
@@ -73,6 +73,10 @@ _SEGMENTS = [
 _MESSAGES = [
     Setting("message.max.bytes", _INT, (1 << 20) + 12, "The largest record batch that is taken, "
             "after compression.", lower=0, dynamic=_DYNAMIC, topic_name="max.message.bytes"),
+    Setting("max.decompressed.message.bytes", _INT, 128 << 20, "What the records of a compressed "
+            "batch may take together, where the broker has to look into them; 256 MiB at most. "
+            "Kafka counts each record for itself, and allows 2147483639.",
+            lower=0, dynamic=_DYNAMIC, topic_name="max.decompressed.message.bytes"),
     Setting("compression.type", _STRING, "producer", "How record batches are stored; 'producer' "
             "keeps them as they come.",
             choices=tuple(_COMPRESSIONS), dynamic=_DYNAMIC, topic_name="compression.type"),
@@ -83,6 +87,11 @@ _MESSAGES = [
             lower=1, upper=17, dynamic=_DYNAMIC, topic_name="compression.lz4.level"),
     Setting("compression.zstd.level", _INT, 3, "The level where compression.type is zstd.",
             lower=-131072, upper=22, dynamic=_DYNAMIC, topic_name="compression.zstd.level"),
+    Setting("log.records.validation", _STRING, RecordsValidation.STRUCTURE.value, "How far a "
+            "producer's batch is looked into before it is taken: its 'header', the 'structure' of "
+            "uncompressed records too, or 'full', as Kafka does, compressed records as well; not "
+            "in Kafka.", choices=tuple(each.value for each in RecordsValidation), dynamic=_DYNAMIC,
+            topic_name="records.validation"),
     Setting("log.message.timestamp.type", _STRING, "CreateTime", "Whether a record's time is its "
             "producer's or that of the append.", choices=tuple(_TIMESTAMP_TYPES), dynamic=_DYNAMIC,
             topic_name="message.timestamp.type"),
@@ -163,6 +172,8 @@ _DIRECTORIES = [
             "enough."),
     Setting("log.dir", _STRING, "/tmp/kafka-logs", "The directory that holds logs, where log.dirs "
             "is not set."),
+    Setting("log.dir.reserve.bytes", _INT, 8 << 20, "Room that each log directory sets aside for "
+            "what must be written when its disk is full; 0 for none; not in Kafka.", lower=0),
     Setting("num.recovery.threads.per.data.dir", _INT, 2, "How many threads of a directory sync "
             "logs when the broker stops.", lower=1, dynamic=_DYNAMIC),
     Setting("log.initial.task.delay.ms", _LONG, 30_000, "How long after its start a broker first "
@@ -214,6 +225,11 @@ def log_config_of(topic: SettingValues, source: str = "") -> LogConfig:
         segment_index_bytes=topic.integer("segment.index.bytes"),
         index_interval_bytes=topic.integer("index.interval.bytes"),
         max_message_bytes=topic.integer("max.message.bytes"),
+        # What is taken must be readable afterwards, by compaction and by the client.
+        max_decompressed_message_bytes=min(
+            topic.integer("max.decompressed.message.bytes"), DECOMPRESSED_BYTES_MAX
+        ),
+        records_validation=RecordsValidation(topic.text("records.validation")),
         message_timestamp_type=_TIMESTAMP_TYPES[topic.text("message.timestamp.type")],
         message_timestamp_before_max_ms=topic.integer("message.timestamp.before.max.ms"),
         message_timestamp_after_max_ms=topic.integer("message.timestamp.after.max.ms"),

@@ -22,13 +22,24 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from headwater.base.ids import TopicPartition
-from headwater.storage.errors import LogStorageError, OffsetOutOfRangeError, OutOfOrderSequenceError
+from headwater.storage.errors import (
+    ExhaustionError,
+    LogStorageError,
+    OffsetOutOfRangeError,
+    OutOfOrderSequenceError,
+    is_exhaustion,
+)
 from headwater.storage.files import FileSystem
 from headwater.storage.flush import Durability, FlushPlan
 from headwater.storage.follower_append import append_batches
 from headwater.storage.forgotten_batches import recall_batches
 from headwater.storage.handles import HandleCache
-from headwater.storage.leader_append import PreparedBatches, assign_offsets, prepare_batches
+from headwater.storage.leader_append import (
+    PreparedBatches,
+    assign_offsets,
+    changeable,
+    prepare_batches,
+)
 from headwater.storage.leader_epochs import LeaderEpochs
 from headwater.storage.log_config import LogConfig
 from headwater.storage.log_reads import (
@@ -126,8 +137,7 @@ class PartitionLog:
         data, headers = batches
         if not headers:
             return AppendResult(self.log_end_offset, self.log_end_offset - 1, NO_TIMESTAMP)
-        if isinstance(data, bytes) or (isinstance(data, memoryview) and data.readonly):
-            data = bytearray(data)
+        data = changeable(data)
         headers = assign_offsets(data, headers, self.log_end_offset, leader_epoch, config, now_ms)
         duplicate = self.write(data, headers, origin, now_ms)
         append_time_ms = NO_TIMESTAMP
@@ -299,11 +309,13 @@ class PartitionLog:
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
         """The first record that is not older than `timestamp`."""
-        return find_timestamp(self.segments, timestamp, self.log_start_offset)
+        bound = self.config.max_decompressed_message_bytes
+        return find_timestamp(self.segments, timestamp, self.log_start_offset, bound)
 
     def max_timestamp(self) -> TimestampOffset | None:
         """The first record with the largest timestamp of all that can be read."""
-        return find_max_timestamp(self.segments, self.log_start_offset)
+        bound = self.config.max_decompressed_message_bytes
+        return find_max_timestamp(self.segments, self.log_start_offset, bound)
 
     # -- offsets ---------------------------------------------------------------------------------
 
@@ -346,10 +358,20 @@ class PartitionLog:
             raise self.failure
 
     def fail(self, error: OSError) -> LogStorageError:
-        """The disk broke a promise: take no more writes; returns what to tell the client."""
-        self.failure = LogStorageError(
-            f"{self.partition} takes no more writes since its disk failed: {error.strerror}."
-        )
+        """The disk broke a promise: take no more writes; returns what to tell the client.
+
+        The same after a change that is half done for want of descriptors or memory; but then it
+        is this log alone that a restart has to mend, and not its directory.
+        """
+        if is_exhaustion(error):
+            self.failure = ExhaustionError(
+                f"{self.partition} takes no more writes since a change of its files was "
+                f"interrupted: {error.strerror}."
+            )
+        else:
+            self.failure = LogStorageError(
+                f"{self.partition} takes no more writes since its disk failed: {error.strerror}."
+            )
         return self.failure
 
     # -- durability ------------------------------------------------------------------------------

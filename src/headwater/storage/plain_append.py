@@ -1,10 +1,11 @@
 """The append that nearly all are: one ordinary batch, which goes behind the last as it came.
 
-Of a batch that is not compressed anew, not looked into, not part of a transaction, in sequence and
+Of a batch that is not compressed anew, not decompressed, not part of a transaction, in sequence and
 in the leader's running epoch and segment, an append has little to find out. All of it is asked here
 in one go, in place of the many small steps that `PartitionLog.append_as_leader` takes for batches
-of any kind. Whatever is not ordinary, wrong batches among them, is left untouched to that one,
-which knows what to say; so there is one place where a batch is refused, and this is not it.
+of any kind; so is whether uncompressed records are what the header says of them, see `record_walk`.
+Whatever is not ordinary, wrong batches among them, is left untouched to that one, which knows what
+to say; so there is one place where a batch is refused, and this is not it.
 """
 
 from __future__ import annotations
@@ -15,12 +16,21 @@ from typing import TYPE_CHECKING, Final
 from crc32c import crc32c
 
 from headwater.storage.errors import LogStorageError
-from headwater.wire.records import HEADER_SIZE, LOG_OVERHEAD, MAGIC_V2, BatchHeader, Compression
+from headwater.storage.leader_append import WALKED_INLINE_RECORDS_MAX
+from headwater.wire.records import (
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_V2,
+    NO_TIMESTAMP,
+    BatchHeader,
+    Compression,
+)
 from headwater.wire.records.batch_header import (
     ATTRIBUTES_POSITION,
     HEADER_STRUCT,
     RECORD_SIZE_MIN,
 )
+from headwater.wire.records.record_walk import walk_records
 
 if TYPE_CHECKING:
     from headwater.storage.partition_log import PartitionLog
@@ -61,7 +71,7 @@ def append_plain_batch(
         crc,
         attributes,
         last_offset_delta,
-        _,
+        base_timestamp,
         max_timestamp,
         producer_id,
         producer_epoch,
@@ -90,6 +100,17 @@ def append_plain_batch(
     if (
         segment.should_roll(size, offset + last_offset_delta, max_timestamp, now_ms, config)
         or crc32c(data[ATTRIBUTES_POSITION:]) != crc
+    ):
+        return None
+    if attributes == 0 and config.walks_records:
+        if count > WALKED_INLINE_RECORDS_MAX or not walk_records(
+            data, HEADER_SIZE, count, base_timestamp, max_timestamp
+        ):
+            return None
+    elif (
+        max_timestamp < base_timestamp
+        or (max_timestamp <= 0 and max_timestamp != NO_TIMESTAMP)
+        or (attributes != 0 and config.walks_compressed_records)
     ):
         return None
     _pack_long_into(data, 0, offset)

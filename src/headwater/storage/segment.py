@@ -44,7 +44,7 @@ from headwater.wire.records import (
     NO_TIMESTAMP,
     BatchHeader,
     Buffer,
-    decode_batch,
+    decode_records,
 )
 
 #: Appends from this size on have room reserved for them, so far ahead at most. The usual sizes of
@@ -213,11 +213,14 @@ class LogSegment:
         )
 
     def _age_ms(self, max_timestamp: int, now_ms: int) -> int:
-        """By message time if messages carry one, so that replicas roll at the same place."""
+        """By message time if messages carry one, so that replicas roll at the same place.
+
+        0 is none: see `largest_timestamp`.
+        """
         if self._first_batch_timestamp is None:
             self._first_batch_timestamp = self._read_first_timestamp()
         first = self._first_batch_timestamp
-        if first is not None and first >= 0 and max_timestamp >= 0:
+        if first is not None and first > 0 and max_timestamp > 0:
             return max_timestamp - first
         return now_ms - self.created_ms
 
@@ -272,8 +275,12 @@ class LogSegment:
 
     @property
     def largest_timestamp(self) -> int:
-        """The youngest record's timestamp; the file's own age where records carry none."""
-        if self._latest.timestamp >= 0:
+        """The youngest record's timestamp; the file's own age where records carry none.
+
+        0 counts as none. Nobody means 1970, but librdkafka writes 0 over records that have no
+        timestamp, and logs that were written before leaders corrected that hold such batches.
+        """
+        if self._latest.timestamp > 0:
             return self._latest.timestamp
         return self._files.modified_ms(self.log.path)
 
@@ -282,7 +289,7 @@ class LogSegment:
         """The largest timestamp so far, and the last offset of the batch that brought it."""
         return self._latest
 
-    def largest_timestamp_from(self, offset: int) -> int:
+    def largest_timestamp_from(self, offset: int, max_decompressed_bytes: int) -> int:
         """The largest timestamp of the records at or behind `offset`."""
         if offset <= self.base_offset:
             return self._latest.timestamp
@@ -294,11 +301,14 @@ class LogSegment:
             if batch.header.base_offset >= offset:
                 largest = batch.header.max_timestamp
             else:
-                later = (r.timestamp for r in decode_batch(batch.data) if r.offset >= offset)
-                largest = max(largest, *later)
+                records = decode_records(batch.data, max_decompressed_bytes=max_decompressed_bytes)
+                later = (record.timestamp for record in records if record.offset >= offset)
+                largest = max(largest, max(later, default=NO_TIMESTAMP))
         return largest
 
-    def find_timestamp(self, timestamp: int, starting_offset: int) -> TimestampOffset | None:
+    def find_timestamp(
+        self, timestamp: int, starting_offset: int, max_decompressed_bytes: int
+    ) -> TimestampOffset | None:
         """The first record at or after `starting_offset` that is not older than `timestamp`."""
         indexed = self.time_index.lookup(timestamp)
         start = self.offset_index.lookup(max(indexed.offset, starting_offset)).position
@@ -306,7 +316,7 @@ class LogSegment:
             header = batch.header
             if header.max_timestamp < timestamp or header.last_offset < starting_offset:
                 continue
-            for record in decode_batch(batch.data):
+            for record in decode_records(batch.data, max_decompressed_bytes=max_decompressed_bytes):
                 if record.timestamp >= timestamp and record.offset >= starting_offset:
                     return TimestampOffset(record.timestamp, record.offset)
         return None

@@ -42,6 +42,8 @@ TEST_SETTINGS: Final = {
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
+    # Its disk is not the one to run full, and a start should write next to nothing.
+    "log.dir.reserve.bytes": "0",
 }
 
 

@@ -113,10 +113,11 @@ class ApiKey(IntEnum):
     # Ours: see `PRIVATE_APIS`.
     UPDATE_IMAGE = 10_000, 0, 0, 0
     SET_CONFIGS = 10_001, 0, 0, 0
+    PROVE_BROKER = 10_002, 0, 0, 0
 
 
 #: What Kafka does not have; the classes are in `wire/cluster_messages`.
-PRIVATE_APIS: Final = frozenset({ApiKey.UPDATE_IMAGE, ApiKey.SET_CONFIGS})
+PRIVATE_APIS: Final = frozenset({ApiKey.UPDATE_IMAGE, ApiKey.SET_CONFIGS, ApiKey.PROVE_BROKER})
 #: What brokers of one cluster ask each other. Clients are not told of these, so brokers, which run
 #: the same release but for the time of an upgrade, do not negotiate versions of them.
 INTER_BROKER_APIS: Final = PRIVATE_APIS | {

@@ -36,6 +36,9 @@ RESPONSE_ELEMENTS_MAX: Final = 10_000_000
 
 VARINT_SIZE_MAX: Final = 5
 
+#: A string of a request was never longer before its length became a varint, and Kafka kept it so.
+STRING_BYTES_MAX: Final = 0x7FFF
+
 # Takes a buffer, the position to start at, and where to stop, or None for the buffer's end.
 Reader = Callable[[Any, int, int | None], tuple[Any, int]]
 
@@ -98,6 +101,7 @@ class _ReaderSource(SourceText):
         super().__init__(_NAMESPACE)
         self._version = version
         self._flexible = version >= message_class.FLEXIBLE_SINCE
+        self._is_request = message_class.__name__.endswith("Request")
         # With records in it, a message is read from a memoryview, so that they are not copied.
         self._from_view = has_records(message_class, version)
         self._pending: list[tuple[str, str]] = []
@@ -111,8 +115,7 @@ class _ReaderSource(SourceText):
                 # Most operations on bytes are faster by more than what the copy takes.
                 self.line("if type(b) is memoryview: b = b.tobytes()")
                 self.line("elif type(b) is not bytes: b = bytes(b)")
-            is_request = message_class.__name__.endswith("Request")
-            elements_max = REQUEST_ELEMENTS_MAX if is_request else RESPONSE_ELEMENTS_MAX
+            elements_max = REQUEST_ELEMENTS_MAX if self._is_request else RESPONSE_ELEMENTS_MAX
             self.line(f"end = len(b); left = {elements_max}")
             self._struct(message_class, "o", "")
             self._flush()
@@ -188,6 +191,8 @@ class _ReaderSource(SourceText):
         with self.indented():
             self.line(f"q = p + {length}")
             self._malformed("q > end", f"{path} is longer than what is left of the message.")
+            if kind == "string" and self._flexible and self._is_request:
+                self._malformed(f"{length} > {STRING_BYTES_MAX}", f"{path} is too long.")
             as_bytes = "b[p:q].tobytes()" if self._from_view else "b[p:q]"
             values = {"string": f"{as_bytes}.decode()", "bytes": as_bytes, "records": "b[p:q]"}
             self.line(f"{target} = {values[kind]}")

@@ -143,6 +143,9 @@ def test_the_controller_writes_what_was_made_from_the_present_settings(tmp_path:
     async def scenario(cluster: BrokerCluster) -> None:
         await cluster.create_topic("orders", [[1, 2, 3]])
 
+        (other, *_) = cluster.others(cluster.controller_id)
+        channel = await cluster.connect_as(other, cluster.controller_id)
+
         async def write(
             version: int, value: str = "5", kind: int = ResourceKind.TOPIC, name: str = "orders"
         ) -> int:
@@ -152,7 +155,7 @@ def test_the_controller_writes_what_was_made_from_the_present_settings(tmp_path:
                 version=version,
                 entries=[ConfigEntry(name="retention.ms", value=value)],
             )
-            response = await cluster.send(cluster.controller_id, request)
+            response = await channel.send(request, timeout_s=30)
             code: int = response.error_code
             return code
 
@@ -164,8 +167,10 @@ def test_the_controller_writes_what_was_made_from_the_present_settings(tmp_path:
         assert await write(-1, name="gone") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert await write(-1, kind=3) == ErrorCode.INVALID_REQUEST
         assert await write(-1, kind=ResourceKind.BROKER, name="x") == ErrorCode.INVALID_REQUEST
-        (other, *_) = cluster.others(cluster.controller_id)
-        response = await cluster.send(other, SetConfigsRequest(kind=ResourceKind.BROKER))
+        await channel.close()
+        channel = await cluster.connect_as(cluster.controller_id, other)
+        response = await channel.send(SetConfigsRequest(kind=ResourceKind.BROKER), timeout_s=30)
         assert response.error_code == ErrorCode.NOT_CONTROLLER
+        await channel.close()
 
     run_cluster_scenario(tmp_path, scenario)

@@ -133,6 +133,37 @@ def test_offsets_are_there_when_the_coordinator_has_moved_and_when_it_is_back(
     run_cluster_scenario(tmp_path, scenario)
 
 
+def test_who_is_asked_for_offsets_in_good_faith_does_not_send_the_client_away(
+    tmp_path: Path,
+) -> None:
+    """librdkafka never asks again after NOT_COORDINATOR."""
+
+    async def scenario(cluster: BrokerCluster) -> None:
+        await cluster.create_topic("orders", [[1, 2, 3]])
+        await make_topic(cluster, KIND)
+        group = key_at(cluster, KIND, 1)
+        assert await commit(cluster, 1, group, 10) == 0
+        await cluster.stop(1)
+        second = await new_coordinator(cluster, KIND, group)
+        (third,) = cluster.others(second)
+        await cluster.start(1)
+        await cluster.until_in_sync(KIND.topic)
+        # One hears that it coordinates the group when the client is there already.
+        early = asyncio.ensure_future(committed(cluster, 1, group))
+        await asyncio.sleep(0.05)
+        assert not early.done()
+        await cluster.elect_preferred(KIND.topic, partition_of(cluster, KIND, group))
+        assert await early in ((0, 10), (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, -1))
+        assert await settled(cluster, 1, group) == 10
+        # One has coordinated it a moment ago, and one never has.
+        answer = await committed(cluster, second, group)
+        assert answer == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, -1)
+        assert await committed(cluster, third, group) == (ErrorCode.NOT_COORDINATOR, -1)
+        assert await commit(cluster, second, group, 11) == ErrorCode.NOT_COORDINATOR
+
+    run_cluster_scenario(tmp_path, scenario)
+
+
 def test_offsets_can_be_read_when_too_few_replicas_are_in_sync_to_write(tmp_path: Path) -> None:
     async def scenario(cluster: BrokerCluster) -> None:
         await cluster.create_topic("orders", [[1, 2, 3]])

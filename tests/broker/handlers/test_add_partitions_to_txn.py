@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from headwater.base.errors import ErrorCode
 from headwater.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -87,6 +89,7 @@ def test_the_error_for_a_fenced_producer_depends_on_the_version(tmp_path: Path) 
 def test_several_transactions_at_once(tmp_path: Path) -> None:
     async def scenario(broker: HandlerBroker) -> None:
         await broker.create_topic("orders")
+        broker.become_broker()
         producers = [await init(broker, name) for name in ("one", "two", "three")]
         request = AddPartitionsToTxnRequest(
             transactions=[
@@ -119,5 +122,31 @@ def test_without_the_topic_there_is_no_coordinator(tmp_path: Path) -> None:
         await broker.context.controller.delete_topics(["__transaction_state"])
         codes = await add(broker, producer, {"orders": [0]}, version=5)
         assert codes == {("orders", 0): ErrorCode.COORDINATOR_NOT_AVAILABLE}
+
+    run_with_broker(tmp_path, scenario, SETTINGS)
+
+
+@pytest.mark.parametrize("version", [4, 5])
+@pytest.mark.parametrize("verify_only", [True, False])
+def test_several_transactions_are_for_brokers_to_ask(
+    tmp_path: Path, version: int, verify_only: bool
+) -> None:
+    async def scenario(broker: HandlerBroker) -> None:
+        await broker.create_topic("orders")
+        producer = await init(broker)
+        transaction = AddPartitionsToTxnTransaction(
+            transactional_id=producer.transactional_id,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            verify_only=verify_only,
+            topics=topics_of({"orders": [0]}),
+        )
+        request = AddPartitionsToTxnRequest(transactions=[transaction])
+        answer = await broker.ask(request, AddPartitionsToTxnResponse, version=version)
+        assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        assert answer.results_by_transaction == []
+        assert await state_of(broker, producer) == "Empty"
+        # What clients ask for is theirs to have.
+        assert await add(broker, producer, {"orders": [0]}, version=3) == {("orders", 0): 0}
 
     run_with_broker(tmp_path, scenario, SETTINGS)

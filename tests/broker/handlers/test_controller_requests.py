@@ -44,9 +44,12 @@ def test_producer_ids_come_in_blocks(tmp_path: Path) -> None:
             return answer.error_code, answer.producer_id_start, answer.producer_id_len
 
         epoch = own_epoch(broker)
+        broker.become_broker()
         assert await allocate(0, epoch) == (0, 0, 1000)
         assert await allocate(0, epoch) == (0, 1000, 1000)
         assert await allocate(0, epoch + 1) == (ErrorCode.STALE_BROKER_EPOCH, 0, 0)
+        assert await allocate(7, epoch) == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, 0, 0)
+        broker.become_broker(7)
         assert await allocate(7, epoch) == (ErrorCode.BROKER_ID_NOT_REGISTERED, 0, 0)
 
     run_with_broker(tmp_path, scenario)
@@ -62,6 +65,8 @@ def test_a_broker_may_stop_when_its_leaderships_are_moved(tmp_path: Path) -> Non
             return answer.error_code, answer.is_fenced, answer.should_shut_down
 
         epoch = own_epoch(broker)
+        assert (await beat(epoch, wants=True))[0] == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        broker.become_broker()
         assert await beat(epoch, wants=False) == (0, False, False)
         assert (await beat(epoch - 1, wants=True))[0] == ErrorCode.STALE_BROKER_EPOCH
         assert await beat(epoch, wants=True) == (0, False, True)
@@ -88,12 +93,17 @@ def test_the_controller_decides_who_is_in_sync(tmp_path: Path) -> None:
                 AlterPartitionResponse,
             )
 
+        assert (await alter(own_epoch(broker))).error_code == (
+            ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        )
+        broker.become_broker()
         answer = await alter(own_epoch(broker))
         (partition,) = answer.topics[0].partitions
         assert (answer.error_code, partition.error_code, partition.isr) == (0, 0, [0])
         answer = await alter(own_epoch(broker), partition_epoch=9)
         assert answer.topics[0].partitions[0].error_code != 0
-        assert (await alter(own_epoch(broker) + 1)).error_code == ErrorCode.STALE_BROKER_EPOCH
+        for epoch in (own_epoch(broker) + 1, -1):
+            assert (await alter(epoch)).error_code == ErrorCode.STALE_BROKER_EPOCH
 
     run_with_broker(tmp_path, scenario)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from headwater.base.errors import ErrorCode
+from headwater.net.peer_identity import ANONYMOUS, PeerIdentity
 from headwater.storage.producer_entry import AppendOrigin
 from headwater.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -174,9 +175,17 @@ def test_readers_of_committed_records_stop_at_the_open_transaction(tmp_path: Pat
         assert await find(broker, -3) == (0, 1, BASE_TIMESTAMP + 900, 0)
         for timestamp in (-3, BASE_TIMESTAMP + 900):
             assert await find(broker, timestamp, isolation_level=1) == UNKNOWN
-        # Another broker copies the log to its end, whatever becomes of the transaction.
-        found = await ask(broker, ("t", 0, -1), replica_id=1, isolation_level=1)
-        assert found["t", 0] == (0, 2, -1, 0)
+        # Another broker copies the log to its end, whatever becomes of the transaction. Whoever
+        # only says that it is one sees what consumers see; those who debug see all.
+        for replica_id, is_broker, end in (
+            (1, True, 2),
+            (1, False, 1),
+            (2, True, 1),
+            (-2, False, 2),
+        ):
+            broker.connection.identity = PeerIdentity(1) if is_broker else ANONYMOUS
+            found = await ask(broker, ("t", 0, -1), replica_id=replica_id, isolation_level=1)
+            assert found["t", 0] == (0, end, -1, 0)
         marker = encode_end_transaction_marker(
             ControlType.COMMIT,
             producer_id=7,

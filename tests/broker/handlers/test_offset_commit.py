@@ -239,7 +239,7 @@ def test_who_may_have_been_replaced_tells_no_stable_offsets(
         await commit_codes(broker, "g", {("orders", 0): 1}, version=9)
         monkeypatch.setattr(ClusterMember, "is_up_to_date", False)
         stable = await fetch_groups(broker, {"g": [("orders", 0)]}, require_stable=True)
-        assert stable.groups[0].error_code == ErrorCode.NOT_COORDINATOR
+        assert stable.groups[0].error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         assert await committed_offsets(broker, "g") == {("orders", 0): 1}
 
     run_with_broker(tmp_path, scenario, COORDINATOR_SETTINGS)

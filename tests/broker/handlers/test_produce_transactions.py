@@ -209,7 +209,7 @@ def test_a_batch_that_was_verified_before_the_abort_is_refused_after_it(
         batch = producer.batch(_A0, [b"late"], broker.now_ms)
         pending = broker.channel.send_nowait(producer.request({_A0: batch}), version=11)
         await until(lambda: coordinator.asked)
-        other = await broker.connect()
+        other = await broker.connect_as_broker()
         markers = marker_request(7, marker_epoch, _A0, commit=False)
         answer = await other.send(markers, timeout_s=10)
         assert marker_codes(answer) == [ErrorCode.NONE]
@@ -241,7 +241,7 @@ def test_the_end_of_the_last_transaction_does_not_count_against_the_next(tmp_pat
         )
         pending = broker.channel.send_nowait(producer.request({_A0: batch}), version=12)
         await until(lambda: len(coordinator.asked) == 2)
-        other = await broker.connect()
+        other = await broker.connect_as_broker()
         answer = await other.send(marker_request(7, 1, _A0), timeout_s=10)
         assert marker_codes(answer) == [ErrorCode.NONE]
         coordinator.gate.set()

@@ -80,6 +80,7 @@ def test_late_offsets_do_not_begin_a_transaction_that_nobody_ends(
     tmp_path: Path, version: int
 ) -> None:
     async def scenario(broker: HandlerBroker) -> None:
+        broker.become_broker()
         home = await _prepare(broker)
         coordinator = _SlowCoordinator(broker)
         commit = asyncio.ensure_future(_commit(broker, version))
@@ -101,6 +102,7 @@ def test_the_end_of_the_last_transaction_does_not_count_against_the_next(tmp_pat
     """The coordinator makes the next one wait until that is written, and is asked again then."""
 
     async def scenario(broker: HandlerBroker) -> None:
+        broker.become_broker()
         home = await _prepare(broker)
         coordinator = _SlowCoordinator(broker)
         commit = asyncio.ensure_future(_commit(broker, 5))

@@ -164,7 +164,7 @@ def test_the_way_to_zookeeper(monkeypatch: pytest.MonkeyPatch) -> None:
         connect["zookeeper.connect"],
         {
             "session_timeout_ms": 18_000,
-            "connection_timeout_ms": 18_000,
+            "connection_timeout_ms": None,
             "digest": None,
             "set_acl": False,
         },

@@ -11,10 +11,10 @@ from headwater.broker.settings.config_changes import (
     ConfigOperation,
     Operation,
     check_broker_configs,
-    check_dynamic,
     check_topic_configs,
     merge,
 )
+from headwater.broker.settings.dynamic_settings import check_dynamic
 from headwater.broker.settings.tables import TOPIC_SETTINGS
 from tests.support.config_image import FakeConfigImage
 
@@ -118,7 +118,7 @@ def test_a_setting_named_twice_is_refused() -> None:
 )
 def test_topics_cannot_have(configs: dict[str, str]) -> None:
     with pytest.raises(SettingError):
-        check_topic_configs(BrokerSettings.from_texts({}), configs)
+        check_topic_configs(BrokerSettings.from_texts({}), configs, {})
 
 
 @pytest.mark.parametrize(
@@ -133,13 +133,13 @@ def test_topics_cannot_have(configs: dict[str, str]) -> None:
     ],
 )
 def test_topics_can_have(configs: dict[str, str]) -> None:
-    check_topic_configs(BrokerSettings.from_texts({}), configs)
+    check_topic_configs(BrokerSettings.from_texts({}), configs, {})
 
 
 def test_what_a_topic_inherits_counts() -> None:
     settings = BrokerSettings.from_texts({"log.cleaner.max.compaction.lag.ms": "10"})
     with pytest.raises(SettingError, match="contradict"):
-        check_topic_configs(settings, {"min.compaction.lag.ms": "100"})
+        check_topic_configs(settings, {"min.compaction.lag.ms": "100"}, {})
 
 
 # -- brokers -------------------------------------------------------------------------------------
@@ -203,3 +203,14 @@ def test_a_setting_of_single_brokers_is_refused_for_all() -> None:
     with pytest.raises(KafkaError, match="single brokers only") as raised:
         check_dynamic(row, is_cluster_wide=True)
     assert raised.value.code is INVALID_REQUEST
+
+
+def test_what_is_stored_and_ignored_is_in_the_way_of_no_change() -> None:
+    settings = BrokerSettings.from_texts({"broker.id": "0"})
+    ignored = {"num.io.threads": "many", "log.dirs": "/", "of.tomorrow": "1"}
+    configs = ignored | {"background.threads": "9"}
+    check_broker_configs(settings, configs, ["background.threads"], is_cluster_wide=False)
+    ignored = {"retention.ms": "soon", "of.tomorrow": "1"}
+    check_topic_configs(settings, ignored | {"segment.ms": "9"}, ignored)
+    with pytest.raises(SettingError):
+        check_topic_configs(settings, {"retention.ms": "later"}, ignored)

@@ -107,7 +107,7 @@ def test_all_brokers_together_have_only_what_was_set_for_them() -> None:
     assert list(broker_default_entries(settings_with(image), ["num.io.threads"])) == []
 
 
-def test_a_text_that_is_not_valid_is_shown_as_it_is() -> None:
+def test_what_is_stored_and_does_not_hold_is_not_shown_as_if_it_did() -> None:
     image = FakeConfigImage(brokers={1: {"num.io.threads": "many"}})
     entry = broker_entry(settings_with(image), "num.io.threads")
-    assert (entry.value, entry.source) == ("many", BROKER)
+    assert (entry.value, entry.source) == ("8", DEFAULT)

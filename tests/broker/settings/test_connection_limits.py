@@ -1,10 +1,12 @@
 """The limits of connections follow the settings."""
 
 import os
+from pathlib import Path
 
 import pytest
 
 from headwater.base.settings import SettingError
+from headwater.broker.settings import connection_limits
 from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.broker.settings.connection_limits import make_connection_limits
 from headwater.broker.settings.network_settings import host_limits
@@ -23,12 +25,15 @@ def test_limits_are_those_of_the_settings() -> None:
                 "max.connections.per.ip.overrides": "10.0.0.1:3",
                 "connections.max.idle.ms": "1500",
                 "max.requests.in.flight.per.connection": "4",
+                "socket.request.progress.timeout.ms": "2500",
+                "socket.answer.progress.timeout.ms": "-1",
             }
         )
     )
     assert (limits.request_size_max, limits.queued_bytes_max) == (1000, 2000)
     assert (limits.connections_max, limits.connections_max_per_ip) == (30, 20)
     assert (limits.idle_max_s, limits.requests_in_flight_max) == (1.5, 4)
+    assert (limits.receive_progress_s, limits.send_progress_s) == (2.5, -0.001)
     assert limits.connections_max_by_host == {"10.0.0.1": 3}
 
 
@@ -67,7 +72,18 @@ def test_overrides_that_make_no_sense(text: str) -> None:
         host_limits(BROKER_SETTINGS.parse({"max.connections.per.ip.overrides": text}))
 
 
-def test_without_a_bound_requests_still_leave_the_machine_half_of_its_memory() -> None:
-    limits = make_connection_limits(BrokerSettings.from_texts({}))
-    page_bytes, pages = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_PHYS_PAGES")
-    assert limits.queued_bytes_max == page_bytes * pages // 2
+def test_without_a_bound_requests_still_leave_half_of_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    container = tmp_path / "memory.max"
+    absent = tmp_path / "absent"
+    monkeypatch.setattr(connection_limits, "_CONTAINER_LIMITS", (container, absent))
+    for text, expected in (
+        ("max", machine_bytes // 2),
+        (str(2**63 - 4096), machine_bytes // 2),
+        ("1000000\n", 500_000),
+    ):
+        container.write_text(text)
+        limits = make_connection_limits(BrokerSettings.from_texts({}))
+        assert limits.queued_bytes_max == expected

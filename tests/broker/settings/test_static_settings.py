@@ -4,7 +4,6 @@ import pytest
 
 from headwater.base.settings import SettingError
 from headwater.broker.settings.broker_settings import BrokerSettings
-from headwater.broker.settings.cluster_settings import connection_timeout_ms
 from headwater.broker.settings.static_settings import (
     client_endpoints,
     parse_assignments,
@@ -140,9 +139,3 @@ def test_a_named_listener_gets_its_protocol_from_the_map() -> None:
 )
 def test_an_address_of_zookeeper_is_taken_with_and_without_a_path(text: str) -> None:
     assert static_of({"zookeeper.connect": text}).optional_text("zookeeper.connect") == text
-
-
-def test_a_start_waits_for_zookeeper_as_long_as_a_session_unless_told_otherwise() -> None:
-    assert connection_timeout_ms(static_of({})) == 18_000
-    assert connection_timeout_ms(static_of({"zookeeper.session.timeout.ms": "6000"})) == 6_000
-    assert connection_timeout_ms(static_of({"zookeeper.connection.timeout.ms": "5"})) == 5

@@ -8,10 +8,16 @@ from tests.support.kafka_settings import KAFKA_SETTINGS
 
 OURS = {
     "acks.all.flush",
+    "group.member.metadata.max.bytes",
+    "group.metadata.max.bytes",
+    "log.dir.reserve.bytes",
     "log.handles.max",
+    "log.records.validation",
     "max.requests.in.flight.per.connection",
     "metrics.listen",
     "metrics.partitions.max",
+    "socket.answer.progress.timeout.ms",
+    "socket.request.progress.timeout.ms",
     "zookeeper.digest.password",
     "zookeeper.digest.user",
 }
@@ -37,6 +43,8 @@ FORMERLY_IN_KAFKA = {
     "zookeeper.session.timeout.ms",
     "zookeeper.set.acl",
 }
+# Kafka has them since 4.4.
+LATER_IN_KAFKA = {"max.decompressed.message.bytes"}
 # A listener cannot be added while a broker runs.
 NOT_DYNAMIC_HERE = {"listener.security.protocol.map", "listeners"}
 OTHER_KIND = {"log.dirs": SettingKind.LIST}
@@ -50,7 +58,8 @@ OTHER_DEFAULT = {
 
 def test_each_row_is_kafkas_or_says_that_it_is_not() -> None:
     names = {row.name for row in BROKER_SETTINGS}
-    assert names == KAFKA_SETTINGS.keys() | OURS | HIDDEN_IN_KAFKA | FORMERLY_IN_KAFKA
+    elsewhere = OURS | HIDDEN_IN_KAFKA | FORMERLY_IN_KAFKA | LATER_IN_KAFKA
+    assert names == KAFKA_SETTINGS.keys() | elsewhere
     assert {row.name for row in BROKER_SETTINGS if "not in Kafka" in row.doc} == OURS
 
 
@@ -75,6 +84,9 @@ def test_bounds_are_kafkas(name: str) -> None:
     row, kafka = BROKER_SETTINGS[name], KAFKA_SETTINGS[name]
     if name == "compression.gzip.level":
         assert (row.lower, row.upper) == (-1, 9)
+    elif name in ("max.connections", "max.connections.per.ip"):
+        # With Kafka's 0 nobody could connect any more to take it back.
+        assert (row.lower, kafka.lower) == (1, 0)
     else:
         assert (row.lower, row.upper) == (kafka.lower, kafka.upper)
 
@@ -96,6 +108,7 @@ def test_topics_have_kafkas_settings() -> None:
         "local.retention.bytes",
         "local.retention.ms",
         "max.compaction.lag.ms",
+        "max.decompressed.message.bytes",
         "max.message.bytes",
         "message.timestamp.after.max.ms",
         "message.timestamp.before.max.ms",
@@ -104,6 +117,7 @@ def test_topics_have_kafkas_settings() -> None:
         "min.compaction.lag.ms",
         "min.insync.replicas",
         "preallocate",
+        "records.validation",
         "remote.log.copy.disable",
         "remote.log.delete.on.disable",
         "remote.storage.enable",

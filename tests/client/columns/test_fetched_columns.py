@@ -13,6 +13,7 @@ from headwater.client.columns import fetched_columns
 from headwater.client.columns.consumer_records import columns_to_records
 from headwater.client.columns.fetched_columns import decode_fetched
 from headwater.client.consumer.consumer_record import ConsumerRecord
+from headwater.client.corrupt_batches import CorruptBatchError
 from headwater.client.fetched_partition import AbortedRange, FetchedPartition
 from headwater.client.isolation import IsolationLevel
 from headwater.wire.records import (
@@ -81,7 +82,7 @@ def outcome(read: object, fetched: FetchedPartition) -> object:
     try:
         return read(fetched, 0)  # type: ignore[operator]
     except KafkaError as error:
-        return type(error)
+        return type(error.__cause__ if isinstance(error, CorruptBatchError) else error)
 
 
 def test_good_records_come_before_the_error() -> None:

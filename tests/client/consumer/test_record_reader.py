@@ -16,11 +16,11 @@ from headwater.client.consumer.deserializers import (
 )
 from headwater.client.consumer.partition_state import PartitionState
 from headwater.client.consumer.record_reader import RecordReader
+from headwater.client.corrupt_batches import CorruptBatchError
 from headwater.client.fetched_partition import FetchedPartition
 from headwater.wire.records import (
     MAGIC_V1,
     Compression,
-    CorruptRecordError,
     Record,
     encode_batch,
     encode_legacy,
@@ -94,9 +94,9 @@ def test_what_stands_before_a_damage_is_handed_out_first(count: int) -> None:
     reader = reader_of(batch(0, count) + bytes(bad) + batch(2 * count, count))
     assert [record.offset for record in reader.take(1000)] == list(range(count))
     for _ in range(2):
-        with pytest.raises(CorruptRecordError):
+        with pytest.raises(CorruptBatchError):
             reader.take(1000)
-        with pytest.raises(CorruptRecordError):
+        with pytest.raises(CorruptBatchError):
             reader.take_columns(1000)
     assert reader.offset == count
 

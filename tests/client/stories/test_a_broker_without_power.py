@@ -66,8 +66,7 @@ def _survivors(seed: int, acks: str) -> list[bytes]:
 
 
 def test_acks_1_loses_what_was_not_on_disk_yet() -> None:
-    counts = [len(_survivors(seed, acks="1")) for seed in range(4)]
-    assert min(counts) < _COUNT
+    assert any(len(_survivors(seed, acks="1")) < _COUNT for seed in range(30))
 
 
 def test_acks_all_on_a_lone_broker_is_on_disk() -> None:

@@ -117,10 +117,12 @@ def test_a_transaction_has_the_results_and_the_offsets_or_neither(
 ) -> None:
     target = create_topic(cluster.bootstrap, cluster.new_name())
     transactional_id = cluster.new_name("copier")
+    producers: list[Producer] = []
     for is_crashing in (True, False):
         consumer = make(enable_auto_commit=False, isolation_level="read_committed")
         consumer.assign(partitions_of(topic, 2))
         producer = Producer(bootstrap_servers=cluster.bootstrap, transactional_id=transactional_id)
+        producers.append(producer)
         producer.init_transactions()
         producer.begin_transaction()
         offsets: dict[TopicPartition, int] = {}
@@ -131,12 +133,13 @@ def test_a_transaction_has_the_results_and_the_offsets_or_neither(
         producer.send_offsets_to_transaction(offsets, consumer.group_identity())
         if not is_crashing:
             producer.commit_transaction()
-            producer.close()
         # The first one crashes here, and its transaction ends when the second one begins.
     found = values_of(read_all(cluster.bootstrap, target, isolation_level="read_committed"))
     assert sorted(map(int, (value or b"" for value in found))) == list(range(_COUNT))
     committed = consumer.committed(partitions_of(topic, 2))
     assert [None if each is None else each.offset for each in committed.values()] == [5, 5]
+    for producer in producers:
+        producer.close()
 
 
 # -- leaving without committing ------------------------------------------------------------------

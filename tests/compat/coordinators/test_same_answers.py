@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.support.broker_peers import plant_secret, prove_raw
 from tests.support.broker_process import BrokerProcess
 from tests.support.clients_groups_raw import wait_for_coordinators
 from tests.support.clients_questions import common_versions
@@ -34,6 +35,8 @@ def connections(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[tuple[RawConnection, RawConnection]]:
     process = BrokerProcess(tmp_path_factory.mktemp("headwater"), broker_id=BROKER_ID)
+    # Without ACLs Apache Kafka answers anybody what only brokers ask; ours asks for a proof first.
+    secret = plant_secret(process.data_dir)
     node = small_node(tmp_path_factory.mktemp("kafka"))
     with (
         process,
@@ -41,6 +44,7 @@ def connections(
         RawConnection(process.bootstrap) as ours,
         RawConnection(node.bootstrap) as theirs,
     ):
+        prove_raw(ours, secret, BROKER_ID)
         for each in (process, node):
             wait_for_coordinators(each.bootstrap)
         for connection in (ours, theirs):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from headwater import errors
 from headwater.pipeline.connector import range_reader
 from headwater.pipeline.connector.offset_ranges import OffsetRange
 from headwater.pipeline.connector.option_table import Mode
@@ -17,6 +19,13 @@ from headwater.pipeline.connector.range_reader import RangePartition, close_clie
 from headwater.pipeline.connector.record_schema import source_schema
 from headwater.pipeline.connector.source_settings import parse_source_settings
 from headwater.testing.running_broker import RunningBroker
+from tests.support.poison_batches import (
+    POISONED_END,
+    POISONED_GOOD_OFFSETS,
+    POISONED_TOPIC,
+    SPAN,
+    poisoned_broker,
+)
 from tests.support.source_reading import send
 
 
@@ -75,3 +84,15 @@ def test_the_collector_is_left_alone_outside_of_spark(broker: RunningBroker) -> 
     send(broker, topic, 0, 1)
     rows(broker, RangePartition(OffsetRange(topic, 0, 0, 1)))
     assert gc.get_freeze_count() == before
+
+
+def test_a_batch_that_cannot_be_read_fails_the_task_or_is_left_out(tmp_path: Path) -> None:
+    partition = RangePartition(OffsetRange(POISONED_TOPIC, 0, 0, POISONED_END))
+    with poisoned_broker(tmp_path) as broker:
+        with pytest.raises(errors.CorruptBatchError, match=f"offsets {SPAN} to {2 * SPAN - 1} of "):
+            rows(broker, partition)
+        batches = rows(
+            broker, partition, kafka__corrupt__batch__policy="skip", headwater__columns="offset"
+        )
+    read = [offset for batch in batches for offset in batch["offset"].to_pylist()]
+    assert read == POISONED_GOOD_OFFSETS

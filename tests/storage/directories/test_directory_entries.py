@@ -13,6 +13,7 @@ from headwater.storage.directories.directory_entries import (
     DirectoryEntry,
     EntryKind,
     deleted_name,
+    entry_path,
     future_name,
     list_entries,
     log_name,
@@ -108,3 +109,25 @@ def test_listing_has_directories_only() -> None:
         ("b-0", EntryKind.LOG),
         ("x", EntryKind.FOREIGN),
     ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["..", ".", "", "../x-0", "a/b-0", "/x-0", "x", "x-01", "x-", "-0", "..-0", "x-0\n", "x\0-0"],
+)
+def test_only_a_logs_name_has_a_place_in_a_log_directory(name: str) -> None:
+    with pytest.raises(KafkaError):
+        entry_path("/data", name)
+
+
+def test_the_place_of_a_log_is_in_its_log_directory() -> None:
+    partition = TopicPartition("orders", 3)
+    for name in (
+        log_name(partition),
+        future_name(partition, UNIQUE_ID),
+        deleted_name(partition, UNIQUE_ID),
+        stray_name(partition, UNIQUE_ID),
+    ):
+        assert entry_path("/data", name) == f"/data/{name}"
+    with pytest.raises(KafkaError):
+        entry_path("/data", "__cluster_metadata-0")

@@ -5,6 +5,8 @@ import uuid
 import pytest
 
 from headwater.base.checks import InvariantViolation
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.ids import TopicPartition
 from headwater.sim.faulty_disk import Fault, FaultyDisk, PowerCut, SimulatedCrash
 from headwater.storage.checkpoints import OffsetCheckpoint
 from headwater.storage.directories.directory_entries import EntryKind, list_entries
@@ -155,3 +157,13 @@ def test_the_offsets_of_others_survive_a_creation() -> None:
     LogCreation.begin(directory, orders(0), TOPIC_ID, NOW_MS).run()
     table = OffsetCheckpoint(disk, f"{DATA}/recovery-point-offset-checkpoint")
     assert table.read() == {orders(1): 5}
+
+
+@pytest.mark.parametrize("is_future", [False, True])
+@pytest.mark.parametrize("topic", ["../x", "..", "/x", "a/b", "", "__cluster_metadata", "a\nb"])
+def test_no_log_is_made_outside_of_its_directory(topic: str, is_future: bool) -> None:
+    directory = open_directory(FaultyDisk(directories=[DATA]), DATA)
+    partition = TopicPartition(topic, 0)
+    with pytest.raises(KafkaError) as caught:
+        LogCreation.begin(directory, partition, TOPIC_ID, NOW_MS, is_future=is_future)
+    assert caught.value.code == ErrorCode.INVALID_TOPIC_EXCEPTION

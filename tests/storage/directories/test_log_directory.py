@@ -251,6 +251,26 @@ def test_running_out_of_descriptors_is_not_a_failure_of_the_disk() -> None:
     assert directory.is_online
 
 
+@pytest.mark.parametrize(
+    ("number", "is_online"),
+    [(errno.EMFILE, True), (errno.ENFILE, True), (errno.ENOMEM, True), (errno.EIO, False)],
+)
+def test_a_log_whose_change_was_interrupted_takes_its_directory_along_if_the_disk_failed(
+    number: int, is_online: bool
+) -> None:
+    disk = FaultyDisk(directories=[DATA])
+    directory = open_directory(disk, DATA)
+    log, other = make_log(directory, orders(0)), make_log(directory, orders(1))
+    append(log, b"a")
+    disk.faults.append(Fault({"sync_dir"}, log.directory, number, hit_count_max=1))
+    with pytest.raises(LogStorageError):
+        log.flush()
+    assert log.failure is not None
+    directory.notice_failures()
+    assert directory.is_online == is_online
+    assert (other.failure is None) == is_online
+
+
 @pytest.mark.parametrize("operation", ["read", "open", "list_dir", "create", "sync"])
 def test_a_disk_that_fails_during_start_is_offline(operation: str) -> None:
     disk = FaultyDisk(directories=[DATA])

@@ -367,3 +367,29 @@ def test_the_event_loop_drives_it_and_hears_of_the_end() -> None:
         directory.go_offline("for this test")
     with pytest.raises(NoLogDirectoryError):
         asyncio.run(maintenance.run(asyncio.Event(), ManualClock(NOW_MS), run_inline))
+
+
+@pytest.mark.parametrize("task", ["recovery-points", "high-watermarks", "retention"])
+def test_a_full_disk_keeps_its_directory_and_is_tried_again(task: str) -> None:
+    config = LogConfig(segment_bytes=200, retention_ms=1_000)
+    disk, directories, maintenance = setup(config)
+    (log,) = directories
+    for _ in range(4):
+        append(log, b"x" * 100)
+    log.advance_high_watermark(log.log_end_offset)
+    log.flush()
+    disk.faults.append(Fault({"write"}, "/a", errno.ENOSPC))
+    disk.faults.append(Fault({"write"}, "/b", errno.ENOSPC))
+    maintenance.tasks[task].run_now(NOW_MS + 3_600_000)
+    assert len(directories.online()) == len(PATHS)
+    assert (log.failure, log.log_start_offset) == (None, 0)
+    disk.faults.clear()
+    maintenance.tasks[task].run_now(NOW_MS + 3_600_000)
+    if task == "retention":
+        assert log.log_start_offset > 0
+    else:
+        name = RECOVERY_POINT if task == "recovery-points" else REPLICATION
+        directory = directories.directory_of(log.partition)
+        assert directory is not None
+        read = OffsetCheckpoint(disk, f"{directory.path}/{name}").read()
+        assert read[log.partition] == log.log_end_offset

@@ -5,7 +5,8 @@
 - v3: flexible.
 - v4: several transactions at once, and only to verify: for brokers. What they add is part of a
   transaction of version 2, since their clients leave that to them (KIP-890). What is not part of
-  the transaction is TRANSACTION_ABORTABLE.
+  the transaction is TRANSACTION_ABORTABLE. Others hear CLUSTER_AUTHORIZATION_FAILED, as they do of
+  a Kafka whose ACLs allow cluster actions to brokers alone.
 - v5: clients know that error too.
 
 All partitions of a transaction are added, or none: if one does not exist, the others get
@@ -53,6 +54,9 @@ async def handle(
         return AddPartitionsToTxnResponse(
             results_by_topic_v3_and_below=await _serve(transaction, context)
         )
+    if not context.is_broker:
+        context.record_error(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     results = await asyncio.gather(*(_serve(each, context) for each in request.transactions))
     return AddPartitionsToTxnResponse(
         results_by_transaction=[

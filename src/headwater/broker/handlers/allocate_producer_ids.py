@@ -20,6 +20,7 @@ async def handle(
     request: AllocateProducerIdsRequest, context: RequestContext
 ) -> AllocateProducerIdsResponse:
     try:
+        context.check_speaks_for(request.broker_id)
         controller = context.controller
         check_broker_epoch(request.broker_id, request.broker_epoch, controller.image)
         block = await controller.allocate_producer_ids(request.broker_id)
@@ -29,4 +30,4 @@ async def handle(
     return AllocateProducerIdsResponse(producer_id_start=block.start, producer_id_len=len(block))
 
 
-API = ApiHandler(ApiKey.ALLOCATE_PRODUCER_IDS, handle)
+API = ApiHandler(ApiKey.ALLOCATE_PRODUCER_IDS, handle, brokers_only=True)

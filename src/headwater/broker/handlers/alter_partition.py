@@ -17,10 +17,11 @@ from headwater.wire.messages.alter_partition import AlterPartitionRequest, Alter
 
 async def handle(request: AlterPartitionRequest, context: RequestContext) -> AlterPartitionResponse:
     try:
+        context.check_speaks_for(request.broker_id)
         return await context.controller.alter_partitions(request)
     except KafkaError as error:
         context.record_error(error.code)
         return AlterPartitionResponse(error_code=error.code)
 
 
-API = ApiHandler(ApiKey.ALTER_PARTITION, handle, VersionRange(3, 3))
+API = ApiHandler(ApiKey.ALTER_PARTITION, handle, VersionRange(3, 3), brokers_only=True)

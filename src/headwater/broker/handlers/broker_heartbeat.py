@@ -24,6 +24,7 @@ async def handle(
     request: BrokerHeartbeatRequest, context: RequestContext
 ) -> BrokerHeartbeatResponse:
     try:
+        context.check_speaks_for(request.broker_id)
         controller = context.controller
         check_broker_epoch(request.broker_id, request.broker_epoch, controller.image)
         if request.want_shut_down:
@@ -36,4 +37,4 @@ async def handle(
     )
 
 
-API = ApiHandler(ApiKey.BROKER_HEARTBEAT, handle)
+API = ApiHandler(ApiKey.BROKER_HEARTBEAT, handle, brokers_only=True)

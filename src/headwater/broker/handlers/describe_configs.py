@@ -87,7 +87,7 @@ def _entries(
     name = result.resource_name
     if resource_type == ResourceType.TOPIC:
         topic_resource(broker, name)
-        return topic_entries(broker.settings, broker.image.topic_configs(name), names)
+        return topic_entries(broker.settings, broker.settings.topic_overrides(name), names)
     if resource_type == ResourceType.BROKER:
         is_own = bool(broker_resource(broker, name).name)
         entries = broker_entries if is_own else broker_default_entries

@@ -16,7 +16,9 @@ Versions served: 4 to 18.
 
 An answer holds regions of log files, not bytes: the connection sends them from the page cache.
 Only leaders are read from. A follower's request tells the leader how far it is; it waits for
-appends, and a higher high watermark alone is no reason to answer it.
+appends, and a higher high watermark alone is no reason to answer it. What a leader acknowledges
+rests on that, so only the broker with that replica id may say so: others hear
+CLUSTER_AUTHORIZATION_FAILED, and nothing is noted.
 """
 
 from __future__ import annotations
@@ -65,8 +67,11 @@ def handle(exchange: Exchange, header: RequestHeader, context: RequestContext) -
     request, _ = decode(FetchRequest, exchange.frame, header.api_version, header.body_position)
     by_id = header.api_version >= _BY_ID_SINCE
     targets = _targets(request)
+    replica = _replica(request)
     try:
-        session = _session(request, targets, by_id=by_id, context=context)
+        if replica.replica_id >= 0:
+            context.check_speaks_for(replica.replica_id)
+        session = _session(request, replica, targets, by_id=by_id, context=context)
     except KafkaError as error:
         context.record_error(error.code)
         _send(exchange, header, FetchResponse(error_code=error.code))
@@ -78,7 +83,6 @@ def handle(exchange: Exchange, header: RequestHeader, context: RequestContext) -
     if session is not None and incremental:
         targets = session.targets()
     fetch = _Fetch(exchange, header, context, session, targets, is_incremental=incremental)
-    replica = _replica(request)
     fetch.limits = FetchLimits(
         max_bytes=min(request.max_bytes, context.broker.settings.integer("fetch.max.bytes")),
         min_bytes=request.min_bytes,
@@ -115,9 +119,15 @@ def _targets(request: FetchRequest) -> list[FetchTarget]:
 
 
 def _session(
-    request: FetchRequest, targets: list[FetchTarget], *, by_id: bool, context: RequestContext
+    request: FetchRequest,
+    replica: ReplicaState,
+    targets: list[FetchTarget],
+    *,
+    by_id: bool,
+    context: RequestContext,
 ) -> FetchSession | None:
     """The session that a request goes on with or starts; None if it wants or gets none."""
+    replica_id = max(replica.replica_id, CONSUMER_REPLICA_ID)
     sessions = context.broker.fetch_sessions
     now_ms = int(context.broker.loop_time() * 1000)
     if is_incremental(request.session_epoch):
@@ -132,13 +142,13 @@ def _session(
             targets,
             forgotten,
             by_id=by_id,
+            replica_id=replica_id,
             now_ms=now_ms,
         )
     if request.session_id != INVALID_SESSION_ID:
-        sessions.close_session(request.session_id)
+        sessions.close_session(request.session_id, replica_id)
     if request.session_epoch == FINAL_EPOCH:
         return None
-    replica_id = max(_replica(request).replica_id, CONSUMER_REPLICA_ID)
     return sessions.start_session(targets, by_id=by_id, replica_id=replica_id, now_ms=now_ms)
 
 

@@ -30,6 +30,7 @@ from headwater.wire.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from headwater.wire.records import DecompressedTooLargeError
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -66,6 +67,9 @@ async def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOf
         for topic in request.topics
         for partition in topic.partitions
     )
+    # A replica id is a broker's to tell: to others the log is what it is to consumers.
+    if request.replica_id >= 0 and context.connection.identity.broker_id != request.replica_id:
+        request.replica_id = _CONSUMER
     # A partition that is named twice is answered once, as Kafka does.
     answers: dict[str, dict[int, ListOffsetsPartitionResponse]] = {
         topic.name: {} for topic in request.topics
@@ -80,7 +84,7 @@ async def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOf
             found = _find(context.broker.partitions.get(name, number), asked, request)
             answer.offset, answer.timestamp, answer.leader_epoch = found
         except KafkaError as error:
-            answer.error_code = _told(error.code, context.api_version)
+            answer.error_code = _told(error, context.api_version)
             context.record_error(error.code)
     return ListOffsetsResponse(
         topics=[
@@ -134,7 +138,11 @@ def _check_end_is_known(partition: Partition, request: ListOffsetsRequest) -> No
         )
 
 
-def _told(code: ErrorCode, version: int) -> ErrorCode:
+def _told(error: KafkaError, version: int) -> ErrorCode:
+    code = error.code
+    if isinstance(error, DecompressedTooLargeError):
+        # Its own code tells a producer to split the batch, which nobody can here.
+        return ErrorCode.INVALID_RECORD
     if code is ErrorCode.OFFSET_NOT_AVAILABLE and version < _NOT_AVAILABLE_SINCE:
         return ErrorCode.LEADER_NOT_AVAILABLE
     return code

@@ -12,7 +12,12 @@ Versions served: 1 to 10.
     v10  topics by id
 
 A partition, or a group, of which nothing is known has the offset -1 and no error. A broker that is
-cut off from the metadata store may have been replaced, and coordinates no stable offsets then.
+cut off from the metadata store may have been replaced, and tells no stable offsets until it knows.
+
+All clients ask again after COORDINATOR_LOAD_IN_PROGRESS. After NOT_COORDINATOR librdkafka looks for
+the coordinator, but never asks it: the partitions are not read until they are assigned anew. So
+that is said only where a client has no business to be: what will pass, and what a member hears of
+with its next heartbeat, is a coordinator that is being loaded.
 """
 
 from __future__ import annotations
@@ -25,6 +30,7 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import RequestContext
+from headwater.broker.image_waits import wait_for_image
 from headwater.coordinator.group.offset_fetch import FetchedOffset, WantedOffset
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.offset_fetch import (
@@ -69,7 +75,7 @@ async def _batched(
     try:
         topics = await _fetch(asked, require_stable, context)
     except KafkaError as error:
-        response.error_code = _refusal(error, context)
+        response.error_code = _refusal(error, asked.group_id, context)
         return response
     response.topics = [
         OffsetFetchResponseTopics(
@@ -102,7 +108,7 @@ async def _single(request: OffsetFetchRequest, context: RequestContext) -> Offse
     try:
         topics = await _fetch(asked, request.require_stable, context)
     except KafkaError as error:
-        code = _refusal(error, context)
+        code = _refusal(error, asked.group_id, context)
         if context.api_version >= _GROUP_ERRORS_SINCE:
             response.error_code = code
             return response
@@ -153,6 +159,7 @@ async def _ask(
     require_stable: bool,
     context: RequestContext,
 ) -> list[FetchedOffset]:
+    await _wait_to_coordinate(asked.group_id, context)
     fetched = await context.broker.groups.read(
         asked.group_id,
         lambda shard, now_ms: shard.offsets.fetch(
@@ -166,11 +173,21 @@ async def _ask(
     if require_stable and not context.broker.member.is_up_to_date:
         # Whoever reads what is committed must not begin again at what was committed once. Asked
         # after the reading: time may have passed in it.
-        raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     for offset in fetched:
         if offset.error_code:
             context.record_error(offset.error_code)
     return fetched
+
+
+async def _wait_to_coordinate(group_id: str, context: RequestContext) -> None:
+    """Wait a moment for the news that this broker coordinates the group, which others have heard.
+
+    A client that another broker sent here comes too early then, and not to the wrong place.
+    """
+    broker = context.broker
+    if broker.groups.topic in broker.image.topics:
+        await wait_for_image(broker, lambda _: broker.groups.is_asked_in_good_faith(group_id))
 
 
 def _name(topic: OffsetFetchRequestTopics, context: RequestContext) -> str | None:
@@ -205,11 +222,14 @@ def _failed(topic: OffsetFetchRequestTopics, code: ErrorCode) -> _Topic:
     )
 
 
-def _refusal(error: KafkaError, context: RequestContext) -> ErrorCode:
+def _refusal(error: KafkaError, group_id: str, context: RequestContext) -> ErrorCode:
     code = error.code
-    if code is ErrorCode.COORDINATOR_NOT_AVAILABLE:
-        # Consumers do not expect it here and would give up; this one makes them look again.
-        code = ErrorCode.NOT_COORDINATOR
+    if code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
+        # Consumers do not expect the latter here and would give up.
+        if context.broker.groups.is_asked_in_good_faith(group_id):
+            code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        else:
+            code = ErrorCode.NOT_COORDINATOR
     context.record_error(code)
     return code
 

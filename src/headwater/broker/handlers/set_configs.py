@@ -1,8 +1,9 @@
 """SetConfigs (private key 10001): a broker has the controller write the settings of a resource.
 
-Versions served: 0.
+Versions served: 0. For brokers only.
 
-What brokers can have was checked by the broker that asks; what topics can have is checked here.
+The broker that asks has checked them. The controller checks them all the same: what is stored is
+obeyed by every broker, at its next start at the latest.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.settings import SettingError
 from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import RequestContext
+from headwater.broker.settings.config_changes import check_distinct
 from headwater.cluster.image import ConfigResource, ResourceKind
+from headwater.cluster.image_rules import ImageFaultError, check_resource
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.cluster_messages.set_configs import SetConfigsRequest, SetConfigsResponse
 
 
 async def handle(request: SetConfigsRequest, context: RequestContext) -> SetConfigsResponse:
     try:
+        check_distinct(entry.name for entry in request.entries)
         version = await context.controller.set_configs(
             _resource(request),
             {entry.name: entry.value for entry in request.entries},
@@ -37,10 +41,12 @@ def _resource(request: SetConfigsRequest) -> ConfigResource:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"There is no kind {request.kind} of resources."
         ) from None
-    name = request.resource_name
-    if kind is ResourceKind.BROKER and name and not (name.isascii() and name.isdecimal()):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name!r} is not the number of a broker.")
-    return ConfigResource(kind, name)
+    resource = ConfigResource(kind, request.resource_name)
+    try:
+        check_resource(resource)
+    except ImageFaultError as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
+    return resource
 
 
 def _refused(code: ErrorCode, reason: str, context: RequestContext) -> SetConfigsResponse:
@@ -48,4 +54,4 @@ def _refused(code: ErrorCode, reason: str, context: RequestContext) -> SetConfig
     return SetConfigsResponse(error_code=code, error_message=reason)
 
 
-API = ApiHandler(ApiKey.SET_CONFIGS, handle)
+API = ApiHandler(ApiKey.SET_CONFIGS, handle, brokers_only=True)

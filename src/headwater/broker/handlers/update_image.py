@@ -1,6 +1,6 @@
 """UpdateImage (private key 10000): the controller tells this broker what has changed.
 
-Versions served: 0.
+Versions served: 0. For brokers only, each of which speaks for itself as the controller.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 async def handle(request: UpdateImageRequest, context: RequestContext) -> UpdateImageResponse:
+    context.check_speaks_for(request.controller_id)
     return await context.broker.member.receive(request)
 
 
-API = ApiHandler(ApiKey.UPDATE_IMAGE, handle)
+API = ApiHandler(ApiKey.UPDATE_IMAGE, handle, brokers_only=True)

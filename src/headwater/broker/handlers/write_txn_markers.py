@@ -5,6 +5,8 @@ Versions served: 1. Version 2, which tells the transaction version too, is newer
 A marker counts when it is as safe as an acks=all produce would be. All markers of a request are
 written at once, in their order, and then waited for together. Those in `__consumer_offsets` go
 through the group coordinator, which shows the offsets of the transaction when it is committed.
+
+For brokers; clients may only abort what hangs, see `marker_rights`.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import RequestContext
 from headwater.broker.coordinator_topics import OFFSETS_TOPIC
+from headwater.broker.marker_rights import check_client_may_end, check_coordinator_epoch
 from headwater.coordinator.outcome import ProducerIdentity
 from headwater.replication.delayed_produce import AwaitedAppend, DelayedProduce
 from headwater.replication.partition_rules import ACKS_ALL
@@ -90,6 +93,7 @@ class _Markers:
             timestamp_ms=now_ms,
         )
         try:
+            self._check_right(marker, topic, number)
             partition = broker.partitions.get(topic, number)
             written = partition.append(
                 bytearray(batch), acks=ACKS_ALL, now_ms=now_ms, origin=AppendOrigin.COORDINATOR
@@ -108,6 +112,7 @@ class _Markers:
     ) -> None:
         producer = ProducerIdentity(marker.producer_id, marker.producer_epoch)
         try:
+            self._check_right(marker, OFFSETS_TOPIC, number)
             await self._context.broker.groups.end_transaction(
                 number, producer, _control_type(marker), marker.coordinator_epoch
             )
@@ -115,6 +120,13 @@ class _Markers:
             if error.code in _NOT_LEADER:
                 error = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, str(error))
             self._refuse(result, error)
+
+    def _check_right(self, marker: WritableTxnMarker, topic: str, number: int) -> None:
+        broker = self._context.broker
+        if self._context.is_broker:
+            check_coordinator_epoch(marker, broker.image)
+        else:
+            check_client_may_end(marker, broker.partitions.get(topic, number))
 
     async def wait(self) -> None:
         """Return when all that was written is safe, or is known not to be."""

@@ -6,24 +6,24 @@ The first two come out of the cluster image, so `take_image` is called with ever
 setting is the topic's own, or else inherited from the broker's of that moment.
 
 Who reads a setting when it is needed reads it live from here. Who has to act on a change, such as
-resizing a pool, subscribes. Values in the image were checked before they were written; one that is
-not valid all the same, because another release wrote it, is skipped with one line in the log.
+resizing a pool, subscribes. Values in the image were checked before they were written; one that
+cannot be obeyed all the same is ignored with one line in the log (`stored_settings`).
 
 The broker's composition root owns the object; everyone else reads.
 """
 
-import logging
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from headwater.base.settings import SettingError, SettingValue, SettingValues
 from headwater.broker.settings.identity_settings import broker_id_of
 from headwater.broker.settings.static_settings import static_of
+from headwater.broker.settings.stored_settings import StoredSettings
 from headwater.broker.settings.tables import BROKER_SETTINGS, TOPIC_SETTINGS
 from headwater.storage.log_config import LogConfig
 from headwater.storage.log_settings import log_config_of
-
-_logger = logging.getLogger(__name__)
 
 ChangeCallback = Callable[[frozenset[str]], None]
 
@@ -46,6 +46,15 @@ class _NothingChanged:
         return {}
 
 
+class _TopicEntry(NamedTuple):
+    """A topic's settings: as they are stored, what holds of them, and what that makes."""
+
+    stored: Mapping[str, str]
+    overrides: Mapping[str, str]
+    values: SettingValues
+    config: LogConfig
+
+
 class BrokerSettings:
     """The values of all settings, read live. See the module's text."""
 
@@ -53,15 +62,19 @@ class BrokerSettings:
         self.static = static
         self.broker_id = broker_id_of(static)
         self.image: ConfigImage = _NothingChanged()
-        self._broker_configs: Mapping[str, str] = {}
-        self._default_configs: Mapping[str, str] = {}
+        #: What is set for this broker and for all, as the image has it.
+        self._configs: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
+        #: The part of both that holds.
+        self.broker_overrides: Mapping[str, str] = {}
+        self.default_overrides: Mapping[str, str] = {}
+        self._stored = StoredSettings()
         self._subscriptions: list[tuple[frozenset[str], ChangeCallback]] = []
         self._set_values(static)
         if self.broker_id >= 0:
             self.identify(self.broker_id)
 
     @classmethod
-    def from_texts(cls, texts: Mapping[str, str], source: str = "") -> "BrokerSettings":
+    def from_texts(cls, texts: Mapping[str, str], source: str = "") -> BrokerSettings:
         """Settings from names and texts; raises `SettingError`."""
         return cls(static_of(texts, source))
 
@@ -70,18 +83,19 @@ class BrokerSettings:
         self.broker_id = broker_id
         names = {"broker.id": str(broker_id), "node.id": str(broker_id)}
         self.static = self.static.with_overrides(names, "the broker's identity")
-        self._set_values(self.values_with(self._broker_configs, self._default_configs))
+        self._set_values(self._dynamic_values())
 
     def take_image(self, image: ConfigImage) -> frozenset[str]:
         """Follow the image; the names of the broker's settings that have another value now."""
         self.image = image
-        per_broker = image.broker_configs(self.broker_id)
-        cluster_wide = image.broker_configs(None)
-        if per_broker == self._broker_configs and cluster_wide == self._default_configs:
+        configs = (image.broker_configs(self.broker_id), image.broker_configs(None))
+        if configs == self._configs:
             return frozenset()
-        self._broker_configs, self._default_configs = dict(per_broker), dict(cluster_wide)
+        per_broker, cluster_wide = self._configs = (dict(configs[0]), dict(configs[1]))
+        self.broker_overrides = self._stored.of_broker(self.broker_id, per_broker)
+        self.default_overrides = self._stored.of_broker(None, cluster_wide)
         before = self.values
-        self._set_values(self.values_with(per_broker, cluster_wide))
+        self._set_values(self._dynamic_values())
         changed = frozenset(
             row.name
             for row in BROKER_SETTINGS
@@ -92,12 +106,12 @@ class BrokerSettings:
                 callback(changed & names)
         return changed
 
-    def values_with(
-        self, per_broker: Mapping[str, str], cluster_wide: Mapping[str, str]
-    ) -> SettingValues:
-        """What would hold with these dynamic settings over what the broker was started with."""
-        values = _with_valid(self.static, cluster_wide, "the settings of all brokers")
-        return _with_valid(values, per_broker, f"the settings of broker {self.broker_id}")
+    def _dynamic_values(self) -> SettingValues:
+        """What was set at run time over what the broker was started with."""
+        values = self.static.with_overrides(self.default_overrides, "the settings of all brokers")
+        return values.with_overrides(
+            self.broker_overrides, f"the settings of broker {self.broker_id}"
+        )
 
     def subscribe(self, names: Iterable[str], callback: ChangeCallback) -> None:
         """Call back with those of `names` that changed, after the new values hold."""
@@ -109,30 +123,36 @@ class BrokerSettings:
     def topic_values(self, topic: str) -> SettingValues:
         """All settings of a topic."""
         overrides = self.image.topic_configs(topic)
-        return self._topic_entry(topic, overrides)[1] if overrides else self._inherited
+        return self._topic_entry(topic, overrides).values if overrides else self._inherited
+
+    def topic_overrides(self, topic: str) -> Mapping[str, str]:
+        """What holds of what is set for the topic itself."""
+        overrides = self.image.topic_configs(topic)
+        return self._topic_entry(topic, overrides).overrides if overrides else {}
 
     def topic_config(self, topic: str) -> LogConfig:
         """What a topic's logs are to follow; the same object until something changes."""
         overrides = self.image.topic_configs(topic)
-        return self._topic_entry(topic, overrides)[2] if overrides else self._inherited_config
+        return self._topic_entry(topic, overrides).config if overrides else self._inherited_config
 
-    def _topic_entry(
-        self, topic: str, overrides: Mapping[str, str]
-    ) -> tuple[Mapping[str, str], SettingValues, LogConfig]:
+    def _topic_entry(self, topic: str, stored: Mapping[str, str]) -> _TopicEntry:
         entry = self._topics.get(topic)
-        if entry is None or entry[0] != overrides:
+        if entry is None or entry.stored != stored:
             source = f"the settings of topic {topic}"
-            values = _with_valid(self._inherited, overrides, source)
+            overrides = self._stored.of_topic(topic, stored)
+            values = self._inherited.with_overrides(overrides, source)
             try:
                 config = log_config_of(values, source)
             except SettingError as error:
-                _logger.warning("%s The broker's settings hold instead.", error)
-                values, config = self._inherited, self._inherited_config
-            entry = self._topics[topic] = (dict(overrides), values, config)
+                self._stored.ignore_all(topic, error)
+                overrides, values, config = {}, self._inherited, self._inherited_config
+            entry = self._topics[topic] = _TopicEntry(dict(stored), overrides, values, config)
         return entry
 
     def forget_topics(self, topics: Iterable[str]) -> None:
         """Drop what was remembered for topics that are deleted."""
+        topics = list(topics)
+        self._stored.forget_topics(topics)
         for topic in topics:
             self._topics.pop(topic, None)
 
@@ -141,12 +161,13 @@ class BrokerSettings:
         try:
             inherited_config = log_config_of(inherited)
         except SettingError as error:
-            _logger.warning("%s The settings at the broker's start hold instead.", error)
+            self._stored.ignore_all(None, error)
+            self.broker_overrides = self.default_overrides = {}
             values, inherited = self.static, TOPIC_SETTINGS.inherit(self.static)
             inherited_config = log_config_of(inherited)
         self.values = values
         self._inherited, self._inherited_config = inherited, inherited_config
-        self._topics: dict[str, tuple[Mapping[str, str], SettingValues, LogConfig]] = {}
+        self._topics: dict[str, _TopicEntry] = {}
 
     # -- typed reading, as `SettingValues` has it ------------------------------------------------
 
@@ -179,19 +200,3 @@ class BrokerSettings:
 
     def optional_texts(self, name: str) -> tuple[str, ...] | None:
         return self.values.optional_texts(name)
-
-
-def _with_valid(values: SettingValues, texts: Mapping[str, str], source: str) -> SettingValues:
-    """`values` with `texts` over them, but for those that are not valid."""
-    if not texts:
-        return values
-    try:
-        return values.with_overrides(texts, source)
-    except SettingError:
-        pass
-    for name, text in texts.items():
-        try:
-            values = values.with_overrides({name: text}, source)
-        except SettingError as error:
-            _logger.warning("%s It is ignored.", error)
-    return values

@@ -25,7 +25,7 @@ _ZOOKEEPER = [
     Setting("zookeeper.session.timeout.ms", _INT, 18_000, "How long ZooKeeper waits for a sign of "
             "life before a broker counts as gone, and its partitions get other leaders.", lower=1),
     Setting("zookeeper.connection.timeout.ms", _INT, None, "How long a start waits for ZooKeeper; "
-            "without it as long as a session.", lower=1),
+            "without it as long as it takes.", lower=1),
     Setting("zookeeper.max.in.flight.requests", _INT, 10, "How many requests to ZooKeeper may wait "
             "for an answer.", lower=1,
             without_effect="Requests are sent as they come; ZooKeeper answers them in order."),
@@ -70,12 +70,6 @@ def check_cluster_settings(values: SettingValues) -> None:
             f"The setting {SET_ACL} is true, but nobody would have the right to use the nodes: set "
             f"{DIGEST_USER}."
         )
-
-
-def connection_timeout_ms(values: SettingValues) -> int:
-    """How long a start waits for ZooKeeper."""
-    timeout_ms = values.optional_integer("zookeeper.connection.timeout.ms")
-    return values.integer("zookeeper.session.timeout.ms") if timeout_ms is None else timeout_ms
 
 
 def _check_connect(text: str) -> None:

@@ -8,14 +8,13 @@ does not exist is INVALID_CONFIG too, where Kafka would keep it for plugins that
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import IntEnum
+from functools import partial
 from typing import Final, NamedTuple
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.settings import (
-    DynamicScope,
     Setting,
     SettingError,
     SettingKind,
@@ -23,6 +22,11 @@ from headwater.base.settings import (
     SettingValues,
 )
 from headwater.broker.settings.broker_settings import BrokerSettings
+from headwater.broker.settings.dynamic_settings import (
+    check_broker_setting,
+    check_dynamic,
+    check_topic_setting,
+)
 from headwater.broker.settings.network_settings import host_limits
 from headwater.broker.settings.tables import BROKER_SETTINGS, TOPIC_SETTINGS
 from headwater.storage.log_settings import log_config_of
@@ -35,11 +39,6 @@ _THREAD_COUNTS: Final = (
     "num.recovery.threads.per.data.dir",
     "log.cleaner.threads",
 )
-_THROTTLED: Final = (
-    "leader.replication.throttled.replicas",
-    "follower.replication.throttled.replicas",
-)
-_REPLICA: Final = re.compile(r"[0-9]+:[0-9]+", re.ASCII)
 
 
 class Operation(IntEnum):
@@ -121,22 +120,14 @@ def _normal_text(row: Setting, text: str) -> str:
 # -- topics --------------------------------------------------------------------------------------
 
 
-def check_topic_configs(settings: BrokerSettings, configs: Mapping[str, str]) -> None:
-    """Whether a topic can have these settings; raises `SettingError`."""
-    inherited = TOPIC_SETTINGS.inherit(settings.values)
-    values = inherited.with_overrides(configs)
-    log_config_of(values)
-    if "remote.storage.enable" in configs and values.boolean("remote.storage.enable"):
-        raise SettingError(
-            "The setting remote.storage.enable cannot be true, because there is no tiered storage."
-        )
-    for name in _THROTTLED:
-        items = values.texts(name)
-        if items != ("*",) and not all(_REPLICA.fullmatch(item) for item in items):
-            raise SettingError(
-                f"The setting {name} cannot be {','.join(items)!r}: it must be * or a list of "
-                "partition:broker."
-            )
+def check_topic_configs(
+    settings: BrokerSettings, configs: Mapping[str, str], present: Mapping[str, str]
+) -> None:
+    """Whether a topic that has `present` can have these settings; raises `SettingError`."""
+    judged = _without_ignored(configs, present, check_topic_setting)
+    log_config_of(TOPIC_SETTINGS.inherit(settings.values).with_overrides(judged))
+    for name, text in judged.items():
+        check_topic_setting(name, text)
 
 
 # -- brokers -------------------------------------------------------------------------------------
@@ -154,9 +145,9 @@ def check_broker_configs(
         if name in configs:
             check_dynamic(BROKER_SETTINGS[name], is_cluster_wide=is_cluster_wide)
     try:
-        values = settings.static.with_overrides(
-            {name: text for name, text in configs.items() if name in BROKER_SETTINGS}
-        )
+        check = partial(check_broker_setting, is_cluster_wide=is_cluster_wide)
+        unchanged = {name: text for name, text in configs.items() if name not in changed}
+        values = settings.static.with_overrides(_without_ignored(configs, unchanged, check))
         log_config_of(TOPIC_SETTINGS.inherit(values))
         host_limits(values)
     except SettingError as error:
@@ -164,17 +155,38 @@ def check_broker_configs(
     _check_thread_counts(settings, values, [name for name in changed if name in configs])
 
 
-def check_dynamic(row: Setting, *, is_cluster_wide: bool) -> None:
-    """Whether the setting may be changed while brokers run."""
-    if row.dynamic is DynamicScope.READ_ONLY:
-        raise _invalid_request(
-            f"The setting {row.name} cannot be changed while the broker runs; set it in its "
-            "configuration and start it again."
-        )
-    if row.dynamic is DynamicScope.PER_BROKER and is_cluster_wide:
-        raise _invalid_request(
-            f"The setting {row.name} can be changed for single brokers only, not for all at once."
-        )
+def _without_ignored(
+    configs: Mapping[str, str], present: Mapping[str, str], check: Callable[[str, str], None]
+) -> dict[str, str]:
+    """Without what is stored already and ignored by brokers: it is in the way of no other change.
+
+    So several such settings can be deleted one by one.
+    """
+
+    def is_ignored(name: str, text: str) -> bool:
+        try:
+            check(name, text)
+        except KafkaError:
+            return True
+        return False
+
+    return {
+        name: text
+        for name, text in configs.items()
+        if present.get(name) != text or not is_ignored(name, text)
+    }
+
+
+def check_stored_configs(name: str, configs: Mapping[str, str], present: Mapping[str, str]) -> None:
+    """Whether the controller may write these for a broker, or by the empty name for all of them.
+
+    The broker that asks for it has looked at them as a whole, and knows more than the controller:
+    what it was started with. But whoever asks, nothing is stored that no broker could obey. What
+    is there already may stay, so that it is not in the way of other changes. Raises `KafkaError`.
+    """
+    for setting, text in configs.items():
+        if present.get(setting) != text:
+            check_broker_setting(setting, text, is_cluster_wide=not name)
 
 
 def _check_thread_counts(

@@ -3,7 +3,8 @@ would hold if it went away.
 
 The synonyms of an entry are all values that somebody gave it, the one that holds first: of a topic,
 of this broker, of all brokers, from the broker's start, the default; then the same for each setting
-that stands in for it. An entry that has no value has no synonyms.
+that stands in for it. An entry that has no value has no synonyms. A stored value that is ignored is
+not shown, since nobody goes by it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-from headwater.base.settings import DynamicScope, Setting, SettingError, SettingKind
+from headwater.base.settings import DynamicScope, Setting, SettingKind
 from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.broker.settings.tables import BROKER_SETTINGS, TOPIC_SETTINGS
 
@@ -61,8 +62,8 @@ def broker_default_entries(
     settings: BrokerSettings, names: Collection[str] | None = None
 ) -> Iterator[ConfigEntry]:
     """What is set for all brokers at run time; nothing else has a value for all of them."""
-    for name, text in settings.image.broker_configs(None).items():
-        if name in BROKER_SETTINGS and (names is None or name in names):
+    for name, text in settings.default_overrides.items():
+        if names is None or name in names:
             row = BROKER_SETTINGS[name]
             source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
             yield _entry(row, (ConfigSynonym(name, _shown(row, text), source),))
@@ -119,10 +120,9 @@ def _stand_ins(settings: BrokerSettings, row: Setting) -> Iterator[ConfigSynonym
 def _broker_synonyms(settings: BrokerSettings, row: Setting) -> tuple[ConfigSynonym, ...]:
     """The values that a broker's setting has, under its own name."""
     found: list[ConfigSynonym] = []
-    image = settings.image
     for configs, source in (
-        (image.broker_configs(settings.broker_id), ConfigSource.DYNAMIC_BROKER_CONFIG),
-        (image.broker_configs(None), ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
+        (settings.broker_overrides, ConfigSource.DYNAMIC_BROKER_CONFIG),
+        (settings.default_overrides, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
     ):
         if row.name in configs:
             found.append(ConfigSynonym(row.name, _shown(row, configs[row.name]), source))
@@ -136,11 +136,8 @@ def _broker_synonyms(settings: BrokerSettings, row: Setting) -> tuple[ConfigSyno
 
 
 def _shown(row: Setting, text: str) -> str | None:
-    """A stored text in its plain form; as it is if it should not be valid."""
-    try:
-        return _hidden(row, row.render(row.parse(text)))
-    except SettingError:
-        return _hidden(row, text)
+    """A text that holds, in its plain form."""
+    return _hidden(row, row.render(row.parse(text)))
 
 
 def _hidden(row: Setting, text: str | None) -> str | None:

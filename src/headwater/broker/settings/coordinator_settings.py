@@ -41,6 +41,11 @@ _GROUPS = [
             "members before its first rebalance."),
     Setting("group.max.size", _INT, _INT_MAX, "How many members a group may have.",
             lower=1),
+    Setting("group.member.metadata.max.bytes", _INT, 1 << 20, "What the subscriptions of one "
+            "member may take, in all protocols that it offers; not in Kafka.", lower=1),
+    Setting("group.metadata.max.bytes", _INT, 16 << 20, "What the subscriptions of all members of "
+            "a group may take together, and their assignments as much again; not in Kafka.",
+            lower=1),
     Setting("group.coordinator.rebalance.protocols", _LIST, ("classic", "consumer", "streams"),
             "The rebalance protocols that are spoken.",
             choices=("consumer", "classic", "share", "streams")),

@@ -16,6 +16,10 @@ _INT, _LONG, _STRING = SettingKind.INT, SettingKind.LONG, SettingKind.STRING
 _DYNAMIC = DynamicScope.CLUSTER_WIDE
 _INT_MAX = 2**31 - 1
 OVERRIDES: Final = "max.connections.per.ip.overrides"
+_COUNT_DIGITS_MAX = 10
+#: Connections from the broker's own machine that no limit shuts out, so that whoever has set one
+#: too low can set it right: enough for a few tools at once.
+RESERVED_CONNECTIONS: Final = 4
 
 # fmt: off
 _LISTENERS = [
@@ -51,10 +55,12 @@ _SOCKETS = [
             "another.", lower=1),
 ]
 _LIMITS = [
-    Setting("max.connections", _INT, _INT_MAX, "How many connections a broker holds at once.",
-            lower=0, dynamic=_DYNAMIC),
+    # Kafka takes 0 for both, and then nobody can connect any more to take it back.
+    Setting("max.connections", _INT, _INT_MAX, "How many connections a broker holds at once, "
+            f"beside {RESERVED_CONNECTIONS} that it keeps for its own machine.",
+            lower=1, dynamic=_DYNAMIC),
     Setting("max.connections.per.ip", _INT, _INT_MAX, "How many connections one address may hold "
-            "at once.", lower=0, dynamic=_DYNAMIC),
+            "at once.", lower=1, dynamic=_DYNAMIC),
     Setting(OVERRIDES, _STRING, "", "Other limits for some addresses, as "
             "host:count with commas between.", dynamic=_DYNAMIC),
     Setting("max.connection.creation.rate", _INT, _INT_MAX, "How many connections are accepted in "
@@ -62,8 +68,17 @@ _LIMITS = [
             without_effect="Connections are limited by their number, not by their rate."),
     Setting("connections.max.idle.ms", _LONG, 600_000, "After so long without a request a "
             "connection is closed; -1 for never.", lower=-1),
+    Setting("socket.request.progress.timeout.ms", _LONG, 30_000, "How long a request may stay half "
+            "received: in each such time the client has to send 16 KB of it, or the rest; -1 for "
+            "ever; not in Kafka.", lower=-1, dynamic=_DYNAMIC),
+    # A consumer may be busy with its records for max.poll.interval.ms, 5 minutes, before it reads.
+    Setting("socket.answer.progress.timeout.ms", _LONG, 360_000, "How long an answer may stay half "
+            "sent: in each such time the client has to read 16 KB of it, or the rest; -1 for "
+            "ever; not in Kafka.", lower=-1, dynamic=_DYNAMIC),
     Setting("queued.max.request.bytes", _LONG, -1, "How many bytes of requests are held in memory "
-            "at once before reading pauses; -1 for half of the machine's memory.", lower=-1),
+            "at once before reading pauses; -1 for half of the memory that the broker may have. "
+            "While others wait, those who send next to nothing of a request they have begun are "
+            "disconnected.", lower=-1),
     Setting("queued.max.requests", _INT, 500, "How many requests may wait for a handler.", lower=1,
             without_effect="Requests do not wait in a queue: the loop that reads them starts them. "
             "queued.max.request.bytes and max.requests.in.flight.per.connection bound them."),
@@ -87,13 +102,20 @@ NETWORK_SETTINGS: Final = SettingTable("broker", [*_LISTENERS, *_SOCKETS, *_LIMI
 
 def host_limits(values: SettingValues) -> dict[str, int]:
     """The limits of single addresses; raises `SettingError`."""
+    return parse_host_limits(values.text(OVERRIDES))
+
+
+def parse_host_limits(text: str) -> dict[str, int]:
+    """The same from the setting's text."""
     limits: dict[str, int] = {}
-    for item in filter(None, (each.strip() for each in values.text(OVERRIDES).split(","))):
+    for item in filter(None, (each.strip() for each in text.split(","))):
         host, _, count = item.rpartition(":")
         host = host.strip().removeprefix("[").removesuffix("]")
-        if not host or not count.strip().isascii() or not count.strip().isdigit():
+        count = count.strip()
+        is_count = count.isascii() and count.isdigit() and len(count) <= _COUNT_DIGITS_MAX
+        if not host or not is_count:
             raise SettingError(
-                f"The setting {OVERRIDES} has the item {item!r}, which is not host:count."
+                f"The setting {OVERRIDES} has the item {item[:100]!r}, which is not host:count."
             )
         limits[host] = int(count)
     return limits

@@ -4,7 +4,8 @@
 connection that somebody else made.
 
 Operations on several things answer for each of them on its own, with a value or with the error that
-the cluster gave: `Outcomes`. `require_all` is for callers who want all or an exception.
+the cluster gave: `Outcomes`. Those that change something raise if anything failed, unless they are
+told not to; for those that only ask there is `require_all`.
 
 A command needs a part of this only, and should start quickly, so the modules are loaded when a name
 of theirs is first asked for.

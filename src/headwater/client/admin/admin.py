@@ -1,7 +1,7 @@
 """`Admin`: administers a cluster from ordinary code, in any thread.
 
 with Admin(bootstrap_servers="127.0.0.1:9092") as admin:
-    require_all(admin.create_topics([NewTopic("orders", partition_count=3)]))
+    admin.create_topics([NewTopic("orders", partition_count=3)])
 
 Each method is that of `AsyncAdmin`, run on a background thread while the caller waits; types,
 defaults and docs are taken over from there.

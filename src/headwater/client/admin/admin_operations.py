@@ -2,7 +2,7 @@
 
 async with ClusterConnection("127.0.0.1:9092") as connection:
     operations = AdminOperations(connection)
-    require_all(await operations.create_topics([NewTopic("orders", partition_count=3)]))
+    await operations.create_topics([NewTopic("orders", partition_count=3)])
 """
 
 from headwater.client.admin.brokers import BrokerOperations

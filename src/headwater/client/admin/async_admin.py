@@ -1,7 +1,7 @@
 """`AsyncAdmin`: administers a cluster from asyncio, on a connection of its own.
 
 async with AsyncAdmin(bootstrap_servers="127.0.0.1:9092") as admin:
-    require_all(await admin.create_topics([NewTopic("orders", partition_count=3)]))
+    await admin.create_topics([NewTopic("orders", partition_count=3)])
 """
 
 from __future__ import annotations

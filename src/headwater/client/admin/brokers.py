@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 from headwater import __version__
 from headwater.base.ids import TopicPartition
-from headwater.client.admin.outcomes import Operations, Outcomes, settle
+from headwater.client.admin.outcomes import Operations, Outcomes, raised_or_returned, settle
 from headwater.client.bootstrap import Address
 from headwater.client.cluster_metadata import BrokerNode
 from headwater.client.errors import refusal
+from headwater.client.given_items import given_items, given_partitions
 from headwater.net.peer_channel import SOFTWARE_NAME
 from headwater.wire.api_keys import ApiKey, VersionRange
 from headwater.wire.messages.alter_replica_log_dirs import (
@@ -129,7 +130,9 @@ class BrokerOperations(Operations):
         if partitions is not None:
             topics = [
                 DescribableLogDirTopic(topic=topic, partitions=[tp.partition for tp in group])
-                for topic, group in groupby(sorted(partitions), key=lambda tp: tp.topic)
+                for topic, group in groupby(
+                    sorted(given_partitions(partitions)), key=lambda tp: tp.topic
+                )
             ]
 
         async def attempt(pending: list[int]) -> Outcomes[int, list[LogDirectory]]:
@@ -145,11 +148,16 @@ class BrokerOperations(Operations):
                 )
             return outcomes
 
-        wanted = list(self.connection.metadata.brokers) if broker_ids is None else broker_ids
+        known = self.connection.metadata.brokers
+        wanted = list(known) if broker_ids is None else given_items(broker_ids, int)
         return await settle(self.connection, wanted, attempt, "Describing log directories")
 
     async def alter_replica_log_dirs(
-        self, broker_id: int, directories: Mapping[TopicPartition, str]
+        self,
+        broker_id: int,
+        directories: Mapping[TopicPartition, str],
+        *,
+        raise_errors: bool = True,
     ) -> Outcomes[TopicPartition, None]:
         """Have a broker move its replicas of these partitions to other directories of its own."""
 
@@ -181,7 +189,8 @@ class BrokerOperations(Operations):
                     )
             return outcomes
 
-        return await settle(self.connection, list(directories), attempt, "Moving replicas")
+        outcomes = await settle(self.connection, list(directories), attempt, "Moving replicas")
+        return raised_or_returned(outcomes, raise_errors)
 
 
 def _log_directory(result: DescribeLogDirsResult) -> LogDirectory:

@@ -5,8 +5,9 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from headwater.base.errors import KafkaError
-from headwater.client.admin.outcomes import Operations, Outcomes, settle
+from headwater.client.admin.outcomes import Operations, Outcomes, raised_or_returned, settle
 from headwater.client.errors import refusal, topic_refusal
+from headwater.client.given_items import given_items, given_names
 from headwater.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -120,6 +121,7 @@ class ConfigOperations(Operations):
         with_documentation: bool = False,
     ) -> Outcomes[ConfigResource, list[ConfigEntry]]:
         """The settings of each resource by name, all unless `names` say which."""
+        keys = None if names is None else given_names(names)
 
         async def ask(
             broker_id: int | None, asked: list[ConfigResource]
@@ -129,7 +131,7 @@ class ConfigOperations(Operations):
                     DescribeConfigsResource(
                         resource_type=resource.type,
                         resource_name=resource.name,
-                        configuration_keys=None if names is None else list(names),
+                        configuration_keys=keys,
                     )
                     for resource in asked
                 ],
@@ -154,13 +156,16 @@ class ConfigOperations(Operations):
                 outcomes.update(await ask(broker_id, asked))
             return outcomes
 
-        return await settle(self.connection, resources, attempt, "Describing settings")
+        return await settle(
+            self.connection, given_items(resources, ConfigResource), attempt, "Describing settings"
+        )
 
     async def alter_configs(
         self,
         changes: Mapping[ConfigResource, Sequence[ConfigChange]],
         *,
         validate_only: bool = False,
+        raise_errors: bool = True,
     ) -> Outcomes[ConfigResource, None]:
         """Change the named settings and leave all others as they are."""
 
@@ -168,7 +173,10 @@ class ConfigOperations(Operations):
             broker_id: int | None, asked: list[ConfigResource]
         ) -> Outcomes[ConfigResource, None]:
             request = IncrementalAlterConfigsRequest(
-                resources=[_alteration(resource, changes[resource]) for resource in asked],
+                resources=[
+                    _alteration(resource, given_items(changes[resource], ConfigChange))
+                    for resource in asked
+                ],
                 validate_only=validate_only,
             )
             connection = self.connection
@@ -192,7 +200,8 @@ class ConfigOperations(Operations):
                 outcomes.update(await ask(broker_id, asked))
             return outcomes
 
-        return await settle(self.connection, list(changes), attempt, "Changing settings")
+        outcomes = await settle(self.connection, list(changes), attempt, "Changing settings")
+        return raised_or_returned(outcomes, raise_errors)
 
     async def list_config_resources(
         self, types: Collection[ResourceType] = ()
@@ -200,7 +209,9 @@ class ConfigOperations(Operations):
         """What there is that has settings, of all types unless named."""
 
         async def attempt() -> list[ConfigResource]:
-            request = ListConfigResourcesRequest(resource_types=[int(wanted) for wanted in types])
+            request = ListConfigResourcesRequest(
+                resource_types=[int(wanted) for wanted in given_items(types, int)]
+            )
             response = await self.connection.ask(request, ListConfigResourcesResponse)
             if response.error_code:
                 raise refusal(response.error_code, None, "Resources with settings")

@@ -14,6 +14,7 @@ from headwater.client.admin.outcomes import Outcomes, settle
 from headwater.client.cluster_connection import ClusterConnection
 from headwater.client.coordinators import CoordinatorKind, find_coordinators
 from headwater.client.errors import UnknownBrokerError
+from headwater.client.given_items import given_names
 from headwater.client.kafka_errors import CoordinatorNotAvailableError
 
 Value = TypeVar("Value")
@@ -48,7 +49,7 @@ async def ask_coordinators(
             outcomes.update(answered)
         return outcomes
 
-    return await settle(connection, keys, attempt, what, timeout_s=timeout_s)
+    return await settle(connection, given_names(keys), attempt, what, timeout_s=timeout_s)
 
 
 async def _ask(

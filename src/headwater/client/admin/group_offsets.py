@@ -7,9 +7,10 @@ from typing import Final, NamedTuple, TypeAlias
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.admin.coordinator_requests import AskCoordinator, ask_coordinators
-from headwater.client.admin.outcomes import Operations, Outcomes, require_all
+from headwater.client.admin.outcomes import Operations, Outcomes, raised_or_returned, require_all
 from headwater.client.coordinators import CoordinatorKind
 from headwater.client.errors import group_refusal, refusal
+from headwater.client.given_items import given_partitions
 from headwater.client.retry import may_retry
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.offset_commit import (
@@ -89,7 +90,11 @@ class GroupOffsetOperations(Operations):
         )
 
     async def alter_group_offsets(
-        self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]
+        self,
+        group_id: str,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        *,
+        raise_errors: bool = True,
     ) -> Outcomes[TopicPartition, None]:
         """Commit offsets for a group that has no members; it comes into being by this."""
 
@@ -118,12 +123,18 @@ class GroupOffsetOperations(Operations):
                     outcomes[key] = _refusal(group_id, key, result.error_code)
             return {group_id: _unless_passing(outcomes)}
 
-        return await self._ask_coordinator(group_id, ask, "Changing committed offsets")
+        outcomes = await self._ask_coordinator(group_id, ask, "Changing committed offsets")
+        return raised_or_returned(outcomes, raise_errors)
 
     async def delete_group_offsets(
-        self, group_id: str, partitions: Collection[TopicPartition]
+        self,
+        group_id: str,
+        partitions: Collection[TopicPartition],
+        *,
+        raise_errors: bool = True,
     ) -> Outcomes[TopicPartition, None]:
         """Forget what a group has committed in partitions that none of its members reads."""
+        wanted = sorted(given_partitions(partitions))
 
         async def ask(broker_id: int, owned: list[str]) -> _PartitionOutcomes:
             request = OffsetDeleteRequest(
@@ -136,7 +147,7 @@ class GroupOffsetOperations(Operations):
                             for tp in some
                         ],
                     )
-                    for topic, some in groupby(sorted(partitions), key=lambda tp: tp.topic)
+                    for topic, some in groupby(wanted, key=lambda tp: tp.topic)
                 ],
             )
             response = await self.connection.ask(request, OffsetDeleteResponse, broker_id)
@@ -149,7 +160,8 @@ class GroupOffsetOperations(Operations):
                     outcomes[key] = _refusal(group_id, key, result.error_code)
             return {group_id: _unless_passing(outcomes)}
 
-        return await self._ask_coordinator(group_id, ask, "Deleting committed offsets")
+        outcomes = await self._ask_coordinator(group_id, ask, "Deleting committed offsets")
+        return raised_or_returned(outcomes, raise_errors)
 
     async def _ask_coordinator(
         self, group_id: str, ask: _AskForPartitions, what: str
@@ -168,7 +180,7 @@ def _fetched_topics(
         return None
     return [
         OffsetFetchRequestTopics(name=topic, partition_indexes=[tp.partition for tp in some])
-        for topic, some in groupby(sorted(partitions), key=lambda tp: tp.topic)
+        for topic, some in groupby(sorted(given_partitions(partitions)), key=lambda tp: tp.topic)
     ]
 
 

@@ -14,9 +14,16 @@ from headwater.client.admin.group_description import (
     classic_description,
     consumer_description,
 )
-from headwater.client.admin.outcomes import Operations, Outcomes, require_all, settle
+from headwater.client.admin.outcomes import (
+    Operations,
+    Outcomes,
+    raised_or_returned,
+    require_all,
+    settle,
+)
 from headwater.client.coordinators import CoordinatorKind
 from headwater.client.errors import group_refusal, refusal
+from headwater.client.given_items import given_names
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -56,7 +63,8 @@ class GroupOperations(Operations):
         self, *, states: Collection[str] = (), kinds: Collection[str] = ()
     ) -> list[GroupListing]:
         """The groups of all brokers by name, all unless states or kinds say which."""
-        request = ListGroupsRequest(states_filter=list(states), types_filter=list(kinds))
+        states, kinds = given_names(states), given_names(kinds)
+        request = ListGroupsRequest(states_filter=states, types_filter=kinds)
 
         async def attempt(pending: list[int]) -> Outcomes[int, list[GroupListing]]:
             outcomes: Outcomes[int, list[GroupListing]] = {}
@@ -109,7 +117,9 @@ class GroupOperations(Operations):
 
         return await self._ask_coordinators(group_ids, ask, "Describing groups")
 
-    async def delete_groups(self, group_ids: Collection[str]) -> Outcomes[str, None]:
+    async def delete_groups(
+        self, group_ids: Collection[str], *, raise_errors: bool = True
+    ) -> Outcomes[str, None]:
         """Delete groups that have no members, with their offsets."""
 
         async def ask(broker_id: int, owned: list[str]) -> Outcomes[str, None]:
@@ -123,7 +133,8 @@ class GroupOperations(Operations):
                 for result in response.results
             }
 
-        return await self._ask_coordinators(group_ids, ask, "Deleting groups")
+        outcomes = await self._ask_coordinators(group_ids, ask, "Deleting groups")
+        return raised_or_returned(outcomes, raise_errors)
 
     async def remove_members(
         self,
@@ -132,16 +143,20 @@ class GroupOperations(Operations):
         member_ids: Collection[str] = (),
         group_instance_ids: Collection[str] = (),
         reason: str = "removed by an administrator",
+        raise_errors: bool = True,
     ) -> Outcomes[str, None]:
         """Make members leave a group; each outcome is under the id that was given.
 
         A static member, which has an instance id, would be awaited until its session is over.
         """
         identities = [
-            *(MemberIdentity(member_id=member_id, reason=reason) for member_id in member_ids),
+            *(
+                MemberIdentity(member_id=member_id, reason=reason)
+                for member_id in given_names(member_ids)
+            ),
             *(
                 MemberIdentity(group_instance_id=instance_id, reason=reason)
-                for instance_id in group_instance_ids
+                for instance_id in given_names(group_instance_ids)
             ),
         ]
 
@@ -161,7 +176,7 @@ class GroupOperations(Operations):
             return {group_id: outcomes}
 
         removed = await self._ask_coordinators([group_id], ask, "Removing members")
-        return require_all(removed)[group_id]
+        return raised_or_returned(require_all(removed)[group_id], raise_errors)
 
     async def _describe_consumer_groups(
         self, broker_id: int, group_ids: list[str]

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from headwater.base.ids import TopicPartition
 from headwater.client.admin.leader_requests import ask_leaders
-from headwater.client.admin.outcomes import Operations, Outcomes
+from headwater.client.admin.outcomes import Operations, Outcomes, raised_or_returned
 from headwater.client.errors import refusal
 from headwater.client.isolation import IsolationLevel
 from headwater.wire.messages.delete_records import (
@@ -99,7 +99,7 @@ class OffsetOperations(Operations):
         )
 
     async def delete_records(
-        self, offsets: Mapping[TopicPartition, int]
+        self, offsets: Mapping[TopicPartition, int], *, raise_errors: bool = True
     ) -> Outcomes[TopicPartition, int]:
         """Delete all records before these offsets; each outcome is the new first offset."""
 
@@ -131,4 +131,5 @@ class OffsetOperations(Operations):
                     )
             return outcomes
 
-        return await ask_leaders(self.connection, list(offsets), ask_leader, "Deleting records")
+        outcomes = await ask_leaders(self.connection, list(offsets), ask_leader, "Deleting records")
+        return raised_or_returned(outcomes, raise_errors)

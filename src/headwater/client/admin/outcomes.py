@@ -2,6 +2,10 @@
 
 A request names many topics or partitions, and each may fail for itself. `settle` repeats the
 request for those whose error may pass, until all have an outcome or the time is up.
+
+Who changes something and does not look at the outcomes must hear of a failure all the same, so
+operations that change the cluster raise, unless they are called with `raise_errors=False`. Those
+that only ask return their outcomes: nothing can be done with an answer without looking at it.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping
@@ -9,7 +13,7 @@ from typing import TypeAlias, TypeVar
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.client.cluster_connection import ClusterConnection
-from headwater.client.errors import DeadlineError
+from headwater.client.errors import DeadlineError, SeveralFailedError
 from headwater.client.kafka_errors import UnknownServerError
 from headwater.client.retry import may_retry
 
@@ -37,6 +41,24 @@ def require_all(outcomes: Mapping[Key, Value | KafkaError]) -> dict[Key, Value]:
     return values
 
 
+def raised_or_returned(outcomes: Outcomes[Key, Value], raise_errors: bool) -> Outcomes[Key, Value]:
+    """The outcomes of an operation that changes something.
+
+    Raises the error if one has failed, and `SeveralFailedError` if more have.
+    """
+    failures = {
+        key: outcome for key, outcome in outcomes.items() if isinstance(outcome, KafkaError)
+    }
+    if not raise_errors or not failures:
+        return outcomes
+    if len(failures) > 1:
+        raise SeveralFailedError.of(outcomes)
+    [(key, failure)] = failures.items()
+    if str(key) not in str(failure):
+        failure.add_note(f"This is about {key}.")
+    raise failure
+
+
 async def settle(
     connection: ClusterConnection,
     keys: Collection[Key],
@@ -56,7 +78,7 @@ async def settle(
         passing: KafkaError | None = None
         left: list[Key] = []
         for key in pending:
-            outcome = answered.get(key, _NOT_ANSWERED)
+            outcome = answered[key] if key in answered else _not_answered(key)
             if isinstance(outcome, KafkaError) and may_retry(
                 outcome, unknown_topic_is_final=unknown_topic_is_final
             ):
@@ -85,4 +107,5 @@ class _Passing(KafkaError):
         super().__init__(str(cause))
 
 
-_NOT_ANSWERED = UnknownServerError("The broker's answer left out something that was asked for.")
+def _not_answered(key: object) -> KafkaError:
+    return UnknownServerError(f"The broker's answer left out {key}, which was asked for.")

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.client.admin.coordinator_requests import ask_coordinators
-from headwater.client.admin.outcomes import Outcomes, require_all
+from headwater.client.admin.outcomes import Outcomes, raised_or_returned, require_all
 from headwater.client.admin.transactions import TransactionOperations
 from headwater.client.coordinators import CoordinatorKind
 from headwater.client.errors import refusal
@@ -58,7 +58,11 @@ class PreparedTransactionOperations(TransactionOperations):
         return await self._open_states([found.transactional_id for found in listed])
 
     async def end_transactions(
-        self, decided: Mapping[str, PreparedTransactionState], *, is_commit: bool
+        self,
+        decided: Mapping[str, PreparedTransactionState],
+        *,
+        is_commit: bool,
+        raise_errors: bool = True,
     ) -> Outcomes[str, bool]:
         """Commit or abort these transactions; true for those that were open until now.
 
@@ -86,10 +90,10 @@ class PreparedTransactionOperations(TransactionOperations):
             }
             for key, outcome in (await self._end(producers, is_commit)).items():
                 outcomes[key] = outcome if isinstance(outcome, KafkaError) else True
-        return outcomes
+        return raised_or_returned(outcomes, raise_errors)
 
     async def take_over_transactions(
-        self, transactional_ids: Collection[str]
+        self, transactional_ids: Collection[str], *, raise_errors: bool = True
     ) -> Outcomes[str, TakenOver]:
         """Fence the producers of these ids, and keep the transactions that they have open."""
 
@@ -123,13 +127,14 @@ class PreparedTransactionOperations(TransactionOperations):
         async def ask(broker_id: int, owned: list[str]) -> Outcomes[str, TakenOver]:
             return {key: await take_over(broker_id, key) for key in owned}
 
-        return await ask_coordinators(
+        outcomes = await ask_coordinators(
             self.connection,
             CoordinatorKind.TRANSACTION,
             transactional_ids,
             ask,
             "Taking over transactions",
         )
+        return raised_or_returned(outcomes, raise_errors)
 
     async def _end(
         self, producers: Mapping[str, ProducerIdentity], is_commit: bool

@@ -8,9 +8,10 @@ from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.admin.coordinator_requests import ask_coordinators
 from headwater.client.admin.leader_requests import ask_leaders
-from headwater.client.admin.outcomes import Operations, Outcomes, settle
+from headwater.client.admin.outcomes import Operations, Outcomes, raised_or_returned, settle
 from headwater.client.coordinators import CoordinatorKind
 from headwater.client.errors import refusal
+from headwater.client.given_items import given_partitions
 from headwater.wire.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -50,7 +51,7 @@ class ProducerOperations(Operations):
     """See `AdminOperations`."""
 
     async def fence_producers(
-        self, transactional_ids: Collection[str]
+        self, transactional_ids: Collection[str], *, raise_errors: bool = True
     ) -> Outcomes[str, FencedProducer]:
         """End what producers with these ids have under way, and let them write no more.
 
@@ -71,19 +72,21 @@ class ProducerOperations(Operations):
         async def ask(broker_id: int, owned: list[str]) -> Outcomes[str, FencedProducer]:
             return {key: await fence(broker_id, key) for key in owned}
 
-        return await ask_coordinators(
+        outcomes = await ask_coordinators(
             self.connection,
             CoordinatorKind.TRANSACTION,
             transactional_ids,
             ask,
             "Fencing producers",
         )
+        return raised_or_returned(outcomes, raise_errors)
 
     async def describe_producers(
         self, partitions: Collection[TopicPartition], *, broker_id: int | None = None
     ) -> Outcomes[TopicPartition, list[ProducerDescription]]:
         """Who writes to these partitions with a producer id, as their leaders or a broker know."""
         what = "Describing producers"
+        partitions = given_partitions(partitions)
         if broker_id is None:
             return await ask_leaders(self.connection, partitions, self._ask, what)
         chosen = broker_id

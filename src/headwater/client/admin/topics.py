@@ -5,9 +5,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from headwater.base.errors import KafkaError
-from headwater.client.admin.outcomes import Operations, Outcomes, settle
+from headwater.client.admin.outcomes import Operations, Outcomes, raised_or_returned, settle
 from headwater.client.cluster_metadata import PartitionInfo, TopicInfo
 from headwater.client.errors import topic_refusal
+from headwater.client.given_items import given_items, given_names
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.create_partitions import (
     CreatePartitionsAssignment,
@@ -64,10 +65,14 @@ class TopicOperations(Operations):
     """See `AdminOperations`."""
 
     async def create_topics(
-        self, topics: Collection[NewTopic], *, validate_only: bool = False
+        self,
+        topics: Collection[NewTopic],
+        *,
+        validate_only: bool = False,
+        raise_errors: bool = True,
     ) -> Outcomes[str, CreatedTopic]:
         """Create topics, or with `validate_only` say whether that would work."""
-        by_name = {topic.name: topic for topic in topics}
+        by_name = {topic.name: topic for topic in given_items(topics, NewTopic)}
 
         async def attempt(pending: list[str]) -> Outcomes[str, CreatedTopic]:
             request = CreateTopicsRequest(
@@ -85,9 +90,12 @@ class TopicOperations(Operations):
                 for result in response.topics
             }
 
-        return await settle(self.connection, list(by_name), attempt, "Creating topics")
+        outcomes = await settle(self.connection, list(by_name), attempt, "Creating topics")
+        return raised_or_returned(outcomes, raise_errors)
 
-    async def delete_topics(self, names: Collection[str]) -> Outcomes[str, None]:
+    async def delete_topics(
+        self, names: Collection[str], *, raise_errors: bool = True
+    ) -> Outcomes[str, None]:
         async def attempt(pending: list[str]) -> Outcomes[str, None]:
             request = DeleteTopicsRequest(
                 topics=[DeleteTopicState(name=name) for name in pending],
@@ -104,7 +112,8 @@ class TopicOperations(Operations):
                 for result in response.responses
             }
 
-        return await settle(self.connection, names, attempt, "Deleting topics")
+        outcomes = await settle(self.connection, given_names(names), attempt, "Deleting topics")
+        return raised_or_returned(outcomes, raise_errors)
 
     async def create_partitions(
         self,
@@ -112,6 +121,7 @@ class TopicOperations(Operations):
         *,
         assignments: Mapping[str, Sequence[Sequence[int]]] | None = None,
         validate_only: bool = False,
+        raise_errors: bool = True,
     ) -> Outcomes[str, None]:
         """Let topics grow to these counts; `assignments` hold the brokers of the new partitions."""
         chosen = assignments or {}
@@ -142,7 +152,8 @@ class TopicOperations(Operations):
                 for result in response.results
             }
 
-        return await settle(self.connection, list(counts), attempt, "Adding partitions")
+        outcomes = await settle(self.connection, list(counts), attempt, "Adding partitions")
+        return raised_or_returned(outcomes, raise_errors)
 
     async def list_topics(self) -> list[TopicInfo]:
         """Every topic that the client may see, by name, internal ones too."""
@@ -160,7 +171,7 @@ class TopicOperations(Operations):
             attempt = self._describe_in_pages
         else:
             attempt = self._describe_from_metadata
-        return await settle(self.connection, names, attempt, "Describing topics")
+        return await settle(self.connection, given_names(names), attempt, "Describing topics")
 
     async def _describe_from_metadata(self, names: list[str]) -> Outcomes[str, TopicInfo]:
         await self.connection.refresh(names)

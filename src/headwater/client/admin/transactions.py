@@ -16,6 +16,7 @@ from headwater.client.admin.outcomes import Outcomes, require_all, settle
 from headwater.client.admin.producers import ProducerDescription, ProducerOperations
 from headwater.client.coordinators import CoordinatorKind
 from headwater.client.errors import refusal
+from headwater.client.given_items import given_items, given_names, given_partitions
 from headwater.client.kafka_errors import (
     InvalidRequestError,
     TransactionalIdNotFoundError,
@@ -87,8 +88,8 @@ class TransactionOperations(ProducerOperations):
     ) -> list[TransactionListing]:
         """The transactional ids of all coordinators by name, all unless filters say which."""
         request = ListTransactionsRequest(
-            state_filters=list(states),
-            producer_id_filters=list(producer_ids),
+            state_filters=given_names(states),
+            producer_id_filters=given_items(producer_ids, int),
             duration_filter=_NO_FILTER if duration_ms_min is None else duration_ms_min,
             transactional_id_pattern=transactional_id_pattern,
         )
@@ -194,7 +195,7 @@ class TransactionOperations(ProducerOperations):
         Only those are looked at whose producer has been silent for longer than a transaction may
         take: until then a coordinator may just be on its way to end them.
         """
-        wanted = sorted(partitions)
+        wanted = sorted(given_partitions(partitions))
         candidates: list[OpenTransaction] = []
         for start in range(0, len(wanted), _PARTITIONS_AT_ONCE):
             some = wanted[start : start + _PARTITIONS_AT_ONCE]

@@ -27,6 +27,7 @@ from headwater.client.columns.record_columns import ARRAY_RECORDS_MIN, decode_ba
 from headwater.client.columns.record_positions import BrokenChainError
 from headwater.client.columns.section_columns import read_sections
 from headwater.client.columns.varint_arrays import Bytes, Longs, MalformedNumberError
+from headwater.client.corrupt_batches import CorruptBatches
 from headwater.client.fetched_partition import FetchedPartition
 from headwater.wire.records import (
     DECOMPRESSED_BYTES_MAX,
@@ -65,23 +66,40 @@ def decode_fetched(
     *,
     check_crc: bool = True,
     with_headers: bool = True,
+    corrupt: CorruptBatches | None = None,
 ) -> Iterator[RecordColumns]:
     """All records from that offset on, in groups; none of them is empty.
 
-    Control batches and what was aborted are left out. Damage is raised when all records before it
-    have been given out.
+    Control batches and what was aborted are left out. A batch that cannot be read is told to
+    `corrupt` when all records before it have been given out, or raised.
     """
+    damage = _Damage(fetched, start_offset, corrupt or CorruptBatches())
     view = memoryview(fetched.buffer)
     batches = _visible(fetched, np.frombuffer(view, np.uint8))
     if batches is None:
-        groups = _one_by_one(fetched, check_crc, with_headers)
+        groups = _one_by_one(fetched, damage, check_crc, with_headers)
     else:
         skipped = _skipped_count(batches.table, start_offset)
-        groups = _grouped(view, batches.rows(slice(skipped, None)), check_crc, with_headers)
+        wanted = batches.rows(slice(skipped, None))
+        groups = _grouped(view, wanted, damage, check_crc, with_headers)
     for columns in groups:
         left = columns.from_offset(start_offset)
         if len(left):
             yield left
+
+
+class _Damage(NamedTuple):
+    """Where batches that cannot be read are told."""
+
+    fetched: FetchedPartition
+    start_offset: int
+    corrupt: CorruptBatches
+
+    def met(self, begin: int, end: int, cause: KafkaError) -> None:
+        next_offset = self.fetched.offset_after(begin, end)
+        if next_offset > self.start_offset:
+            first_offset = self.fetched.first_offset_at(begin)
+            self.corrupt.met(self.fetched.topic_partition, first_offset, next_offset, cause)
 
 
 def _visible(fetched: FetchedPartition, array: Bytes) -> FoundBatches | None:
@@ -111,7 +129,7 @@ def _skipped_count(table: BatchTable, start_offset: int) -> int:
 
 
 def _grouped(
-    view: memoryview, batches: FoundBatches, check_crc: bool, with_headers: bool
+    view: memoryview, batches: FoundBatches, damage: _Damage, check_crc: bool, with_headers: bool
 ) -> Iterator[RecordColumns]:
     begins, ends, table = batches
     counts = np.cumsum(table.record_counts)
@@ -127,7 +145,12 @@ def _grouped(
         columns = read_found(view, group, check_crc, with_headers)
         if columns is None:
             # Something is wrong, or there is little to read.
-            columns = _decoded_plainly(view, group, check_crc, with_headers)
+            try:
+                columns = _decoded_plainly(view, group, check_crc, with_headers)
+            except KafkaError as error:
+                damage.met(int(begins[first]), int(ends[first]), error)
+                first += 1
+                continue
         yield columns
         first += columns.batch_count
 
@@ -205,12 +228,19 @@ def _decoded_plainly(
 
 
 def _one_by_one(
-    fetched: FetchedPartition, check_crc: bool, with_headers: bool
+    fetched: FetchedPartition, damage: _Damage, check_crc: bool, with_headers: bool
 ) -> Iterator[RecordColumns]:
-    for batch, header in fetched.raw_batches():
-        if header is None:
-            records = decode_batch(batch, check_crc=check_crc)
-            run = BatchRun(len(records), TimestampType.CREATE_TIME, -1)
-            yield columns_from_records(records, (run,), 1)
+    view = memoryview(fetched.buffer)
+    for begin, end, header in fetched.visible_batches():
+        try:
+            if header is None:
+                records = decode_batch(view[begin:end], check_crc=check_crc)
+                run = BatchRun(len(records), TimestampType.CREATE_TIME, -1)
+                columns = columns_from_records(records, (run,), 1)
+            else:
+                batch = (view[begin:end], header)
+                columns = decode_batches([batch], check_crc=check_crc, with_headers=with_headers)
+        except KafkaError as error:
+            damage.met(begin, end, error)
         else:
-            yield decode_batches([(batch, header)], check_crc=check_crc, with_headers=with_headers)
+            yield columns

@@ -22,6 +22,7 @@ from headwater.client.columns.decoded_columns import (
 from headwater.client.columns.record_positions import BrokenChainError
 from headwater.client.columns.section_columns import read_sections
 from headwater.client.columns.varint_arrays import MalformedNumberError
+from headwater.client.corrupt_batches import check_offsets_grow
 from headwater.wire.records import (
     DECOMPRESSED_BYTES_MAX,
     HEADER_SIZE,
@@ -107,6 +108,7 @@ def _decoded_by_records(sections: list[Buffer], headers: list[BatchHeader]) -> R
             data = bytes(section)
             read, end = read_records(data, 0, header.record_count, header)
             check_section_end(header, data, end)
+            check_offsets_grow(read)
         except KafkaError:
             if not batch_count:
                 raise

@@ -44,6 +44,8 @@ def read_sections(
     deltas = raw >> 1
     if (raw & 1).any() or (deltas > _spread(table.last_offset_deltas, counts)).any():
         raise MalformedNumberError
+    if not _grow(deltas, counts):
+        raise MalformedNumberError
     offsets = _spread(table.base_offsets, counts) + deltas
     key_sizes, key_starts = read_sizes(array, cursors)
     value_sizes, value_starts = read_sizes(array, key_starts + np.maximum(key_sizes, 0))
@@ -71,6 +73,15 @@ def read_sections(
         table.runs(),
         len(table),
     )
+
+
+def _grow(deltas: Longs, counts: Longs) -> bool:
+    """Whether those of each batch do: from one batch to the next they may fall."""
+    grows = deltas[1:] > deltas[:-1]
+    if len(counts) > 1:
+        firsts = np.cumsum(counts)[:-1]
+        grows[firsts[(firsts > 0) & (firsts <= len(grows))] - 1] = True
+    return bool(grows.all())
 
 
 def _spread(numbers: Longs, counts: Longs) -> Longs:

@@ -119,8 +119,6 @@ class AsyncConsumer(AsyncConsumerCalls):
         listener: RebalanceListener | None = None,
     ) -> Done:
         """Read these topics, or all that match, sharing their partitions with the group."""
-        if isinstance(topics, str):
-            topics = [topics]
         self._core.subscribe(topics, pattern)
         self._listener = listener
         return DONE

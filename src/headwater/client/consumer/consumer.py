@@ -34,6 +34,7 @@ from headwater.client.consumer.listeners import RebalanceListener
 from headwater.client.consumer.membership import RebalanceEvent
 from headwater.client.consumer.poll_side import ARROW_RECORDS
 from headwater.client.consumer.rebalances import tell_listener
+from headwater.client.given_items import given_names, given_partitions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -116,10 +117,8 @@ class Consumer(ConsumerCalls):
         listener: RebalanceListener | None = None,
     ) -> None:
         """Read these topics, or all that match, sharing their partitions with the group."""
-        if isinstance(topics, str):
-            topics = [topics]
-        names = None if topics is None else list(topics)
-        self._call(lambda: self._core.subscribe(names, pattern))
+        wanted = None if topics is None else given_names(topics)
+        self._call(lambda: self._core.subscribe(wanted, pattern))
         self._listener = listener
 
     def unsubscribe(self) -> None:
@@ -130,7 +129,7 @@ class Consumer(ConsumerCalls):
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these partitions and no others, whatever a group's other members read."""
-        chosen = list(partitions)
+        chosen = given_partitions(partitions)
         self._call(lambda: self._core.assign(chosen))
 
     def assignment(self) -> set[TopicPartition]:

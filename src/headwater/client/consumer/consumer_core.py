@@ -25,6 +25,7 @@ from headwater.client.consumer.offset_reset import EARLIEST, LATEST, OffsetReset
 from headwater.client.consumer.poll_side import PollSide
 from headwater.client.consumer.rebalances import Rebalances
 from headwater.client.errors import DeadlineError
+from headwater.client.given_items import given_partitions
 
 _log = logging.getLogger("headwater.client")
 
@@ -142,7 +143,7 @@ class ConsumerCore:
         if self.group.membership is not None:
             self.group.membership.metadata_changed(self._loop.time())
         metadata = self._connection.metadata
-        for name in self.subscription.topics():
+        for name in sorted(self.subscription.topics()):
             if metadata.topic(name) is None:
                 self._upkeep.is_stale()
                 try:
@@ -257,7 +258,7 @@ class ConsumerCore:
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         self._needed_commits()
         return await self.group.committed(
-            [TopicPartition(*partition) for partition in partitions],
+            given_partitions(partitions),
             self._driver.wake,
             self.api_timeout_s if timeout_s is None else timeout_s,
         )
@@ -284,9 +285,10 @@ class ConsumerCore:
         return self._upkeep.failure
 
     def figures(self) -> dict[str, float]:
-        return self.metrics.figures(
+        figures = self.metrics.figures(
             self.subscription.states(), self._options.isolation_level, self._loop.time()
         )
+        return {**figures, "corrupt-batches-skipped-total": self._buffer.corrupt.skipped_count}
 
     async def topics(self, timeout_s: float | None) -> set[str]:
         with_internal = not self._options.values.boolean("exclude.internal.topics")

@@ -15,6 +15,7 @@ from headwater.client.consumer.group_parts import GroupParts
 from headwater.client.consumer.positions import Positions
 from headwater.client.consumer.subscription_state import SubscriptionState
 from headwater.client.coordinator_cache import CoordinatorCache
+from headwater.client.corrupt_batches import CorruptBatches
 from headwater.client.driver import Driver
 from headwater.client.metadata_upkeep import MetadataUpkeep
 from headwater.client.settings.connection_settings import make_connection, retry_policy
@@ -37,7 +38,11 @@ class ConsumerMachines:
         self.coordinators = CoordinatorCache()
         self.subscription = SubscriptionState()
         self.metrics = ConsumerMetrics(asyncio.get_running_loop().time())
-        self.buffer = FetchBuffer(options.deserializers, check_crc=check_crc)
+        self.buffer = FetchBuffer(
+            options.deserializers,
+            check_crc=check_crc,
+            corrupt=CorruptBatches.of_settings(options.values),
+        )
         self.failures = Failures(notify)
         self.upkeep = MetadataUpkeep(
             metadata,

@@ -18,6 +18,7 @@ from headwater.client.columns.fetched_together import FetchedTogether
 from headwater.client.consumer.deserializers import Deserializers
 from headwater.client.consumer.partition_state import PartitionState
 from headwater.client.consumer.record_reader import RecordReader
+from headwater.client.corrupt_batches import CorruptBatches
 from headwater.client.fetched_partition import FetchedPartition
 
 #: No more is fetched of a partition that has something waiting, once so much is waiting.
@@ -36,8 +37,16 @@ class _Queue:
 
 
 class FetchBuffer:
-    def __init__(self, deserializers: Deserializers, *, check_crc: bool = True) -> None:
+    def __init__(
+        self,
+        deserializers: Deserializers,
+        *,
+        check_crc: bool = True,
+        corrupt: CorruptBatches | None = None,
+    ) -> None:
         self._deserializers = deserializers
+        #: What is done about batches that cannot be read.
+        self.corrupt = corrupt or CorruptBatches()
         self._check_crc = check_crc
         self._lock = threading.Lock()
         #: In the order of their turns.
@@ -102,6 +111,7 @@ class FetchBuffer:
                     self._deserializers,
                     together=together,
                     check_crc=self._check_crc,
+                    corrupt=self.corrupt,
                 )
                 return queue.reader, True
         return None, False

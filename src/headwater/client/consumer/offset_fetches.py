@@ -33,7 +33,7 @@ Committed = dict[TopicPartition, OffsetAndMetadata | None]
 
 @dataclass(slots=True, eq=False)
 class _Question:
-    partitions: Collection[TopicPartition]
+    partitions: Sequence[TopicPartition]
     deadline_s: float
     due_s: float
     completion: Completion[Committed] = field(default_factory=Completion)
@@ -66,7 +66,7 @@ class OffsetFetches:
         self._due: list[_Question] = []
 
     def fetch(self, partitions: Collection[TopicPartition], now_s: float) -> Completion[Committed]:
-        question = _Question(frozenset(partitions), now_s + self._api_timeout_s, now_s)
+        question = _Question(sorted(set(partitions)), now_s + self._api_timeout_s, now_s)
         if question.partitions:
             self._due.append(question)
         else:

@@ -10,6 +10,7 @@ from headwater.client.admin.offsets import NO_OFFSET, OffsetOperations, OffsetTi
 from headwater.client.admin.outcomes import require_all
 from headwater.client.cluster_connection import ClusterConnection
 from headwater.client.cluster_metadata import PartitionInfo, TopicInfo
+from headwater.client.given_items import given_partitions
 from headwater.client.isolation import IsolationLevel
 
 
@@ -83,7 +84,7 @@ class OffsetLookups:
     async def _at(
         self, partitions: Iterable[TopicPartition], time: OffsetTime, timeout_s: float | None
     ) -> dict[TopicPartition, int]:
-        times = {TopicPartition(*partition): int(time) for partition in partitions}
+        times = dict.fromkeys(given_partitions(partitions), int(time))
         listed = require_all(
             await self._offsets.list_offsets(
                 times, isolation_level=self._isolation_level, timeout_s=timeout_s

@@ -52,7 +52,7 @@ class Rebalances:
         if event.kind is RebalanceKind.REVOKED:
             await self.commit_consumed(self._commit_timeout_s)
         elif event.kind is RebalanceKind.ASSIGNED:
-            self._subscription.add(event.partitions)
+            self._subscription.add(sorted(event.partitions))
             self._changed(())
 
     def end(self, event: RebalanceEvent) -> None:

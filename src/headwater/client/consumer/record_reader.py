@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from headwater.base.errors import KafkaError
 from headwater.client.columns.consumer_records import columns_to_records
 from headwater.client.columns.decoded_columns import RecordColumns
 from headwater.client.columns.fetched_columns import decode_fetched
@@ -22,8 +23,9 @@ from headwater.client.columns.record_columns import ARRAY_RECORDS_MIN
 from headwater.client.consumer.consumer_record import ConsumerRecord
 from headwater.client.consumer.deserializers import Deserializers
 from headwater.client.consumer.partition_state import PartitionState
-from headwater.client.fetched_partition import FetchedPartition
-from headwater.wire.records import TimestampType, decode_batch
+from headwater.client.corrupt_batches import CorruptBatches, check_offsets_grow
+from headwater.client.fetched_partition import MAGIC_POSITION, FetchedPartition
+from headwater.wire.records import MAGIC_V2, Record, TimestampType, decode_batch
 
 #: The fields of smaller records are cut faster from a copy of all of them.
 _COPIED_RECORD_BYTES: Final = 512
@@ -35,6 +37,7 @@ class RecordReader:
     __slots__ = (
         "_check_crc",
         "_columns",
+        "_corrupt",
         "_deserializers",
         "_failure",
         "_fetched",
@@ -57,6 +60,7 @@ class RecordReader:
         *,
         together: FetchedTogether | None = None,
         check_crc: bool = True,
+        corrupt: CorruptBatches | None = None,
     ) -> None:
         self.state = state
         self.offset = fetched.fetch_offset
@@ -67,6 +71,7 @@ class RecordReader:
         self._together = together
         self._deserializers = deserializers
         self._check_crc = check_crc
+        self._corrupt = corrupt or CorruptBatches()
         #: What comes after the columns that are being handed out; None if it has not begun.
         self._groups: Iterator[RecordColumns] | None = None
         self._columns: RecordColumns | None = None
@@ -138,20 +143,36 @@ class RecordReader:
         """All records before the first damage, one after the other."""
         topic, partition = self.state.topic_partition
         records: list[ConsumerRecord] = []
+        view = memoryview(self._fetched.buffer)
         try:
-            for batch, header in self._fetched.raw_batches():
+            for begin, end, header in self._fetched.visible_batches():
                 kind = TimestampType.CREATE_TIME if header is None else header.timestamp_type
                 epoch = -1 if header is None else header.leader_epoch
                 records += [
                     ConsumerRecord(topic, partition, offset, time, kind, key, value, headers, epoch)
-                    for offset, time, key, value, headers in decode_batch(
-                        batch, check_crc=self._check_crc
-                    )
+                    for offset, time, key, value, headers in self._decoded(view, begin, end)
                     if offset >= self.offset
                 ]
         except Exception as error:
             self._failure = error
         return records if self._deserializers.are_none else self._deserialized(records)
+
+    def _decoded(self, view: memoryview, begin: int, end: int) -> list[Record]:
+        """The records of one batch; none if it cannot be read and is stepped over."""
+        fetched = self._fetched
+        try:
+            records = decode_batch(view[begin:end], check_crc=self._check_crc)
+            if view[begin + MAGIC_POSITION] >= MAGIC_V2:
+                check_offsets_grow(records)
+        except KafkaError as error:
+            next_offset = fetched.offset_after(begin, end)
+            if next_offset <= self.offset:
+                # It ends before what was asked for.
+                return []
+            first_offset = fetched.first_offset_at(begin)
+            self._corrupt.met(fetched.topic_partition, first_offset, next_offset, error)
+            return []
+        return records
 
     def _deserialized(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
         """Those before the first that cannot be."""
@@ -189,7 +210,9 @@ class RecordReader:
                 if len(columns):
                     yield columns
                 return
-        yield from decode_fetched(self._fetched, self.offset, check_crc=self._check_crc)
+        yield from decode_fetched(
+            self._fetched, self.offset, check_crc=self._check_crc, corrupt=self._corrupt
+        )
 
     # -- both ------------------------------------------------------------------------------------
 

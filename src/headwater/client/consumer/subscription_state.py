@@ -16,6 +16,7 @@ from headwater.client.consumer.consumer_errors import (
 )
 from headwater.client.consumer.membership import Subscription
 from headwater.client.consumer.partition_state import PartitionState
+from headwater.client.given_items import given_names, given_partitions
 
 _MIXED = (
     "A consumer reads topics by name, topics by pattern, or partitions that it was assigned, and "
@@ -42,7 +43,7 @@ class SubscriptionState:
 
     def subscribe(self, topics: Iterable[str] | None, pattern: str | None) -> Subscription:
         """Take over what is to be read; the partitions follow from rebalances."""
-        names = frozenset(topics or ())
+        names = frozenset(given_names(topics or ()))
         if not names and pattern is None:
             raise SubscriptionError("Give topics or a pattern; unsubscribe() reads nothing.")
         if names and pattern is not None:
@@ -58,7 +59,7 @@ class SubscriptionState:
                 raise SubscriptionError(f"The pattern {pattern!r} is not valid: {error}.") from None
         elif self.subscription.pattern is not None and names:
             raise SubscriptionError(_MIXED.format("has subscribed to a pattern"))
-        for name in names:
+        for name in sorted(names):
             validate_topic_name(name)
         self.subscription = Subscription(names, pattern)
         return self.subscription
@@ -67,7 +68,7 @@ class SubscriptionState:
         """Read these and no others; returns those that are not read any more."""
         if self.is_subscribed:
             raise SubscriptionError(_MIXED.format("has subscribed to topics"))
-        wanted = list(dict.fromkeys(TopicPartition(*partition) for partition in partitions))
+        wanted = list(dict.fromkeys(given_partitions(partitions)))
         for name, number in wanted:
             validate_topic_name(name)
             if number < 0:
@@ -115,7 +116,7 @@ class SubscriptionState:
         """The states of these partitions, or of all."""
         if partitions is None:
             return self.states()
-        return [self.state(TopicPartition(*partition)) for partition in partitions]
+        return [self.state(partition) for partition in given_partitions(partitions)]
 
     def paused(self) -> set[TopicPartition]:
         return {partition for partition, state in self._partitions.items() if state.is_paused}

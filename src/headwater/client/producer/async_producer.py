@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import random
+import weakref
 from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
@@ -29,6 +32,7 @@ from headwater.client.producer.serializers import SerializerLike
 from headwater.client.producer.surroundings import Surroundings
 from headwater.client.producer.transaction_scope import AsyncTransaction
 from headwater.client.producer.transactions import Transactions
+from headwater.client.producer.unwritten_records import records_text
 from headwater.client.settings.client_config import parse_settings
 from headwater.client.settings.producer_settings import (
     PRODUCER_SETTINGS,
@@ -44,6 +48,8 @@ T = TypeVar("T")
 #: of them for a request, which costs little more for several batches than for one.
 _TURN_BYTES: Final = 128 << 10
 _TURN_BATCHES_MAX: Final = 8
+
+_logger = logging.getLogger(__name__)
 
 
 class AsyncProducer:
@@ -94,6 +100,8 @@ class AsyncProducer:
             self._core = ProducerCore(
                 self._values, self._rules, self._surroundings, is_threaded=False
             )
+            name = self._values.text("client.id")
+            weakref.finalize(self, _tell_unwritten, self._core, name, os.getpid())
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -240,3 +248,22 @@ class AsyncProducer:
         if transactions is None:
             raise SettingError("Transactions need the setting transactional.id.")
         return transactions
+
+
+def _tell_unwritten(core: ProducerCore, name: str, process_id: int) -> None:
+    """The producer was dropped, or the program ends.
+
+    Nobody can wait for it here: what it has is written if its loop goes on for long enough.
+    """
+    # A forked child has a copy, whose records are the parent's to write.
+    if core.is_closed or os.getpid() != process_id:
+        return
+    if count := core.unwritten().count:
+        outlook = "are lost" if core.is_loop_closed else "are lost if its loop ends before"
+        _logger.warning(
+            "The AsyncProducer %r was not closed when %s were not written: they %s. Close it at "
+            "its end, or use it with `async with`.",
+            name,
+            records_text(count),
+            outlook,
+        )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import weakref
 from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -21,6 +22,7 @@ from headwater.client.consumer.membership import GroupIdentity
 from headwater.client.consumer.offset_and_metadata import OffsetAndMetadata
 from headwater.client.producer.delivery_future import DeliveryFuture
 from headwater.client.producer.delivery_group import DeliveryGroup
+from headwater.client.producer.open_producers import OPEN_PRODUCERS
 from headwater.client.producer.partitioners import PartitionerLike
 from headwater.client.producer.producer_identity import PreparedTransactionState
 from headwater.client.producer.producer_record import ProducerRecord
@@ -51,6 +53,9 @@ class Producer:
     Settings have Kafka's names: in `config` as they are, as keywords with underscores for dots.
     With `spool_dir` records go to disk first, and survive this process.
     """
+
+    #: Whether the end of the program waits for it, if nobody has closed it.
+    _is_awaited = True
 
     def __init__(
         self,
@@ -90,7 +95,7 @@ class Producer:
 
             def make_producer(overrides: Mapping[str, object]) -> Producer:
                 named = {name.replace("_", "."): value for name, value in settings.items()}
-                return Producer(
+                return _SpoolsProducer(
                     {**(config or {}), **named, **overrides},
                     partitioner=partitioner,
                     clock=clock,
@@ -101,6 +106,11 @@ class Producer:
             self._engine = SpooledEngine(
                 spool_dir, values, rules, surroundings.clock, make_producer
             )
+
+        if self._is_awaited:
+            OPEN_PRODUCERS.add(self._engine)
+            dropped = weakref.finalize(self, OPEN_PRODUCERS.drop, self._engine)
+            dropped.atexit = False
 
     def __enter__(self) -> Self:
         return self
@@ -155,7 +165,10 @@ class Producer:
 
     def close(self, timeout_s: float | None = None) -> None:
         """Write what was sent, within that time if one is given; what is left then fails."""
-        self._engine.close(timeout_s)
+        try:
+            self._engine.close(timeout_s)
+        finally:
+            OPEN_PRODUCERS.discard(self._engine)
 
     def partitions_for(self, topic: str) -> list[PartitionInfo]:
         """The partitions of a topic, which is created if the cluster does that by itself."""
@@ -213,6 +226,12 @@ class Producer:
     @property
     def _transactions(self) -> Transactions:
         return self._without_spool.transactions
+
+
+class _SpoolsProducer(Producer):
+    """What ships a spool's records. They are on disk, and the spool closes it."""
+
+    _is_awaited = False
 
 
 def _offer_nothing(*_: object) -> None:

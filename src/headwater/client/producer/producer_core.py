@@ -39,6 +39,7 @@ from headwater.client.producer.surroundings import Surroundings
 from headwater.client.producer.topic_finder import TopicFinder
 from headwater.client.producer.transaction_manager import TransactionManager
 from headwater.client.producer.transactions import Transactions
+from headwater.client.producer.unwritten_records import UnwrittenRecords
 from headwater.client.settings.connection_settings import make_connection, retry_policy
 from headwater.client.settings.producer_settings import (
     acks_of,
@@ -299,6 +300,15 @@ class ProducerCore:
             await self._driver.close()
             await self._connection.close()
             self._rules.interceptors.close()
+
+    @property
+    def is_loop_closed(self) -> bool:
+        """Whether nothing can be written any more."""
+        return self._loop.is_closed()
+
+    def unwritten(self) -> UnwrittenRecords:
+        """What is not written by now; from any thread."""
+        return UnwrittenRecords(self._accumulator.unfinished())
 
     # -- the rest --------------------------------------------------------------------------------
 

@@ -148,8 +148,8 @@ class RecordAccumulator:
         return not self._unfinished
 
     def unfinished(self) -> list[ProduceBatch]:
-        with self.lock:
-            return list(self._unfinished)
+        # One operation, without the lock: the garbage collector may ask while that is held.
+        return list(self._unfinished)
 
     def begin_flush(self) -> None:
         """Let batches go without waiting for company, until `end_flush`."""

@@ -13,8 +13,10 @@ from headwater.base.clocks import Clock
 from headwater.base.errors import KafkaError
 from headwater.base.ids import validate_topic_name
 from headwater.base.settings import SettingError, SettingValues
+from headwater.client.background_loop import forked_error
 from headwater.client.kafka_errors.record_errors import InvalidTimestampError
 from headwater.client.producer.delivery_future import DeliveryFuture
+from headwater.client.producer.open_producers import WaitForExit
 from headwater.client.producer.producer_record import ProducerRecord
 from headwater.client.producer.record_metadata import OnDelivery
 from headwater.client.producer.send_rules import SendRules
@@ -35,6 +37,9 @@ class SpooledEngine:
     ) -> None:
         if values.optional_text("transactional.id") is not None:
             raise SettingError("A producer with a spool_dir cannot have a transactional.id.")
+        self.name = f"The producer on the spool {os.fspath(spool_dir)}"
+        self.exit_flush_s = values.integer("exit.flush.timeout.ms") / 1000
+        self._is_forked = False
         self._rules = rules
         interceptors = rules.interceptors
         self._spool = SpooledSends(
@@ -48,6 +53,8 @@ class SpooledEngine:
 
     def send(self, record: ProducerRecord, on_delivery: OnDelivery | None) -> DeliveryFuture:
         """Take a record; it is on disk, as `spool.fsync` wants it, when this returns."""
+        if self._is_forked:
+            raise forked_error()
         rules = self._rules
         if rules.interceptors:
             record = rules.interceptors.on_send(record)
@@ -78,5 +85,19 @@ class SpooledEngine:
         return self._spool.metrics()
 
     def close(self, timeout_s: float | None) -> None:
-        self._spool.close(timeout_s)
-        self._rules.interceptors.close()
+        if not self._is_forked:
+            self._spool.close(timeout_s)
+            self._rules.interceptors.close()
+
+    # -- if nobody closes it, see `open_producers` -----------------------------------------------
+
+    def begin_exit(self) -> WaitForExit:
+        # It ships by itself, and nothing is lost: the records are on disk.
+        return self._spool.leave
+
+    def drop(self) -> None:
+        """It goes on shipping until the program ends."""
+
+    def forked(self) -> None:
+        """The files are the parent's to write."""
+        self._is_forked = True

@@ -7,15 +7,18 @@ it waits for what the loop does.
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
+import logging
 import threading
 from collections.abc import Coroutine, Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headwater.base.settings import SettingError, SettingValues
-from headwater.client.background_loop import BackgroundLoop
+from headwater.client.background_loop import BackgroundLoop, forked_error
 from headwater.client.errors import ClientClosedError, DeadlineError
 from headwater.client.producer.delivery_future import DeliveryFuture
 from headwater.client.producer.delivery_group import DeliveryGroup
+from headwater.client.producer.open_producers import OPEN_PRODUCERS, WRITING_SHARE, WaitForExit
 from headwater.client.producer.producer_core import ProducerCore
 from headwater.client.producer.producer_record import ProducerRecord
 from headwater.client.producer.record_intake import ForTopic, ForTurn, Wait
@@ -23,11 +26,14 @@ from headwater.client.producer.record_metadata import OnDelivery
 from headwater.client.producer.send_rules import SendRules
 from headwater.client.producer.surroundings import Surroundings
 from headwater.client.producer.transactions import Transactions
+from headwater.client.producer.unwritten_records import UnwrittenRecords, records_text
 
 if TYPE_CHECKING:
     import pyarrow
 
 T = TypeVar("T")
+
+_logger = logging.getLogger(__name__)
 
 
 class ThreadedEngine:
@@ -35,6 +41,9 @@ class ThreadedEngine:
 
     def __init__(self, values: SettingValues, rules: SendRules, surroundings: Surroundings) -> None:
         self._max_block_s = values.integer("max.block.ms") / 1000
+        transactional_id = values.optional_text("transactional.id")
+        self.name = f"The producer {transactional_id or values.text('client.id')!r}"
+        self.exit_flush_s = values.integer("exit.flush.timeout.ms") / 1000
         self._monotonic_ms = surroundings.clock.monotonic_ms
         self._background = BackgroundLoop(f"{values.text('client.id')}-producer")
         self._closing = threading.Lock()
@@ -129,9 +138,72 @@ class ThreadedEngine:
         return self._core.metrics()
 
     def close(self, timeout_s: float | None) -> None:
+        if self._background.is_forked:
+            return
         with self._closing:
             if not self._background.is_closed:
                 try:
                     self.run(self._core.close(timeout_s))
                 finally:
                     self._background.close()
+
+    # -- if nobody closes it, see `open_producers` -----------------------------------------------
+
+    def begin_exit(self) -> WaitForExit:
+        unwritten, was_open = self._core.unwritten(), self._has_open_transaction()
+        closing: list[concurrent.futures.Future[None]] = []
+        # Unless it was closed just now.
+        with contextlib.suppress(ClientClosedError):
+            work = self._write_and_close(self.exit_flush_s * WRITING_SHARE)
+            closing.append(self._background.start(work))
+
+        def wait(timeout_s: float) -> str:
+            concurrent.futures.wait(closing, timeout_s)
+            return self._told_losses(unwritten, was_open, "the program ended")
+
+        return wait
+
+    async def _write_and_close(self, timeout_s: float) -> None:
+        if self._core.is_closed:
+            # Somebody else is about to, but may take longer.
+            await self._core.flush_within(timeout_s)
+        else:
+            await self._core.close(timeout_s)
+
+    def drop(self) -> None:
+        """Have the background thread write what is left, and end."""
+        self._background.call_soon(self._begin_to_end)
+
+    def forked(self) -> None:
+        self._core.intake.refuse_all(forked_error())
+
+    def _begin_to_end(self) -> None:
+        unwritten, was_open = self._core.unwritten(), self._has_open_transaction()
+        closing = self._background.loop.create_task(self._core.close(None))
+
+        def end(_: object) -> None:
+            OPEN_PRODUCERS.discard(self)
+            self._background.close_soon()
+            if lost := self._told_losses(unwritten, was_open, "it was dropped"):
+                _logger.warning("%s", lost)
+
+        closing.add_done_callback(end)
+
+    def _has_open_transaction(self) -> bool:
+        transactions = self._core.transactions
+        return transactions is not None and transactions.is_open
+
+    def _told_losses(self, unwritten: UnwrittenRecords, was_open: bool, when: str) -> str:
+        if was_open:
+            return (
+                f"{self.name} had a transaction open when {when}. It is aborted: readers of "
+                "committed data see none of its records."
+            )
+        count = unwritten.count
+        if not count:
+            return ""
+        reason = "" if unwritten.reason is None else f" {unwritten.reason}"
+        return (
+            f"{self.name} lost {records_text(count)} that it had not written when {when}.{reason} "
+            "Close a producer at its end, or use it with `with`."
+        )

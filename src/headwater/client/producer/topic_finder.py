@@ -37,7 +37,8 @@ class TopicFinder:
         self._is_adaptive = is_adaptive
         self._generator = generator
         self._wake = wake
-        self._news: set[asyncio.Future[None]] = set()
+        #: Who waits for news, in the order in which they came.
+        self._news: dict[asyncio.Future[None], None] = {}
         upkeep.on_change(self._learned)
 
     async def find(self, wait: ForTopic, timeout_s: float) -> None:
@@ -76,14 +77,14 @@ class TopicFinder:
     async def _next_news(self) -> None:
         """Wait for the next answer about metadata."""
         news = asyncio.get_running_loop().create_future()
-        self._news.add(news)
+        self._news[news] = None
         try:
             await news
         finally:
-            self._news.discard(news)
+            del self._news[news]
 
     def _learned(self) -> None:
-        for name in self._upkeep.topics:
+        for name in sorted(self._upkeep.topics):
             self._learn_route(name)
         for news in self._news:
             if not news.done():

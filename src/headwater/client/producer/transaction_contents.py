@@ -31,7 +31,8 @@ class TransactionContents:
     def __init__(self) -> None:
         #: Whether the coordinator may know of the transaction, so that it has to hear of its end.
         self.is_started = False
-        self._noted: set[TopicPartition] = set()
+        #: In the order in which records came for them.
+        self._noted: dict[TopicPartition, None] = {}
         self._added: set[TopicPartition] = set()
         #: What the coordinator was asked to add and has not answered.
         self._asked: list[TopicPartition] = []
@@ -55,7 +56,7 @@ class TransactionContents:
     # -- partitions ------------------------------------------------------------------------------
 
     def note(self, topic_partition: TopicPartition) -> None:
-        self._noted.add(topic_partition)
+        self._noted[topic_partition] = None
 
     @property
     def has_noted(self) -> bool:

@@ -78,12 +78,17 @@ class Transactions:
         """The transaction that is prepared at the moment; one that does not exist if none is."""
         return self._operations.prepared
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a transaction was begun that nobody has ended or prepared."""
+        return self._operations.state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR)
+
     async def close(self) -> None:
         """Abort what is open, since nobody else could before it times out.
 
         What is prepared stays so, which is what preparing it was for.
         """
-        if self._operations.state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR):
+        if self.is_open:
             self._unclaimed = None
             # What the coordinator does not hear now, it finds out when the transaction times out.
             with contextlib.suppress(KafkaError):

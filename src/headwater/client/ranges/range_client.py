@@ -22,6 +22,7 @@ from headwater.client.admin.offsets import OffsetTime
 from headwater.client.admin.outcomes import require_all
 from headwater.client.background_loop import BackgroundLoop
 from headwater.client.columns.record_columns import RecordColumns
+from headwater.client.corrupt_batches import CorruptBatches
 from headwater.client.fetch_conversation import FetchLimits
 from headwater.client.isolation import IsolationLevel
 from headwater.client.ranges.range_columns import fetched_columns
@@ -62,6 +63,8 @@ class RangeClient:
             request_timeout_s=values.integer("request.timeout.ms") / 1000,
             progress_timeout_s=progress_timeout_s,
         )
+        #: What is done about batches that cannot be read.
+        self.corrupt = CorruptBatches.of_settings(values)
         self._idle_s = idle_s
         self._idle_timer: asyncio.TimerHandle | None = None
         self._background = BackgroundLoop("headwater-ranges")
@@ -168,6 +171,7 @@ class RangeRead:
                     self._start,
                     self._end,
                     check_crc=self._client.checks_crc,
+                    corrupt=self._client.corrupt,
                     with_headers=self._with_headers,
                 )
         finally:

@@ -12,14 +12,23 @@ import numpy as np
 
 from headwater.client.columns.fetched_columns import decode_fetched
 from headwater.client.columns.record_columns import RecordColumns
+from headwater.client.corrupt_batches import CorruptBatches
 from headwater.client.fetched_partition import FetchedPartition
 
 
 def fetched_columns(
-    fetched: FetchedPartition, start: int, end: int, *, check_crc: bool, with_headers: bool = True
+    fetched: FetchedPartition,
+    start: int,
+    end: int,
+    *,
+    check_crc: bool,
+    corrupt: CorruptBatches,
+    with_headers: bool = True,
 ) -> Iterator[RecordColumns]:
     """The records with offsets from `start` to before `end`; pieces without any are left out."""
-    groups = decode_fetched(fetched, start, check_crc=check_crc, with_headers=with_headers)
+    groups = decode_fetched(
+        fetched, start, check_crc=check_crc, with_headers=with_headers, corrupt=corrupt
+    )
     for columns in groups:
         if columns.offsets[-1] < end:
             yield columns

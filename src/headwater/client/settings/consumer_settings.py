@@ -54,6 +54,9 @@ CONSUMER_ONLY_SETTINGS: Final = SettingTable("consumer", [
     Setting("fetch.max.wait.ms", _INT, 500, "How long a broker waits for fetch.min.bytes.",
             lower=0),
     Setting("check.crcs", _BOOLEAN, True, "Whether the checksums of records are checked."),
+    Setting("corrupt.batch.policy", _STRING, "fail", "What happens at a batch that cannot be read: "
+            "an error that names its offsets, again at each poll until somebody seeks, or it is "
+            "left out, counted and logged.", choices=("fail", "skip")),
     Setting("client.rack", _STRING, "", "Where this consumer is, so that it may read from a "
             "replica that is near."),
     Setting("allow.auto.create.topics", _BOOLEAN, True, "Whether subscribing to a topic may create "

@@ -39,6 +39,9 @@ PRODUCER_ONLY_SETTINGS: Final = SettingTable("producer", [
             "told to on_drop.", choices=(BLOCK, DROP)),
     Setting("max.block.ms", _LONG, 60000, "How long a call may wait for memory, for a topic that "
             "is not known yet, or for a transaction to be begun or ended.", lower=0),
+    Setting("exit.flush.timeout.ms", _INT, 10000, "How long the end of the program waits for "
+            "records of producers that nobody closed; 0 for not at all. What is not written by "
+            "then is logged. An AsyncProducer cannot be waited for, and is logged only.", lower=0),
     Setting("max.request.size", _INT, 1048576, "The largest record, and about the largest "
             "request, in bytes before compression.", lower=0),
     Setting("compression.type", _STRING, "none", "How batches are compressed.",

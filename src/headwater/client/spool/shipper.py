@@ -112,12 +112,16 @@ class Shipper:
                 f" {number - self._settled} records stay in it until they are."
             )
 
-    def stop(self) -> None:
-        """End the thread; what is not delivered stays in the spool."""
+    def stop(self, timeout_s: float | None = None) -> bool:
+        """End the thread, and tell whether it has ended; what is not delivered stays in the spool.
+
+        It may be waiting for the cluster, for a second or so.
+        """
         self._is_stopping = True
         self._spool.arrival.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(timeout_s)
+        return not self._thread.is_alive()
 
     def producer_metrics(self) -> dict[str, float]:
         return self._outbox.metrics()

@@ -17,6 +17,7 @@ from headwater.base.errors import KafkaError
 from headwater.base.setting_values import SettingValues
 from headwater.client.errors import ClientClosedError, DeadlineError
 from headwater.client.producer.delivery_future import DeliveryFuture
+from headwater.client.producer.open_producers import WRITING_SHARE
 from headwater.client.producer.record_metadata import OnDelivery, RecordMetadata
 from headwater.client.retry import RetryPolicy
 from headwater.client.spool.shipper import Shipper
@@ -124,13 +125,32 @@ class SpooledSends:
             _logger.warning("%s", error)
         finally:
             self._shipper.stop()
-            self._spool.close()
-            self._outcomes.complete_all(
-                ClientClosedError(
-                    f"The producer was closed; the record stays in the spool"
-                    f" {self._spool.directory}, and the next producer on it sends it."
-                )
+            self._end()
+
+    def leave(self, timeout_s: float) -> str:
+        """The program ends: close within that time, or leave the spool as a crash would.
+
+        Returns how much stays in it, in a sentence, or nothing.
+        """
+        self._is_closed = True
+        deadline_ms = self._clock.monotonic_ms() + timeout_s * 1000
+        left = ""
+        try:
+            self.flush(timeout_s * WRITING_SHARE)
+        except DeadlineError as error:
+            left = str(error)
+        if self._shipper.stop(max(0.0, (deadline_ms - self._clock.monotonic_ms()) / 1000)):
+            self._end()
+        return left
+
+    def _end(self) -> None:
+        self._spool.close()
+        self._outcomes.complete_all(
+            ClientClosedError(
+                f"The producer was closed; the record stays in the spool"
+                f" {self._spool.directory}, and the next producer on it sends it."
             )
+        )
 
     def metrics(self) -> dict[str, float]:
         shipper, spool = self._shipper, self._spool

@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable
+from itertools import chain, repeat
 from typing import Any, Final, NamedTuple, TypeVar
 
 from kazoo.client import KazooClient
@@ -35,8 +36,9 @@ from headwater.cluster.store.zookeeper_requests import Request, ZooKeeperRequest
 from headwater.cluster.store.zookeeper_session import ZooKeeperSession
 from headwater.cluster.store.zookeeper_store import ZooKeeperStore
 
-_FIRST_WARNING_S: Final = 5.0
-_WARNING_INTERVAL_S: Final = 30.0
+# Who waits says so soon, and then ever more rarely.
+_WARNING_INTERVALS_S: Final = (1.0, 10.0, 20.0)
+_WARNING_INTERVAL_MAX_S: Final = 30.0
 # Before another session, if one ended before it was of any use.
 _PAUSE_S: Final = 0.5
 # Between rounds over all servers while none answers; kazoo's own default goes up to a minute.
@@ -89,7 +91,8 @@ class ZooKeeperConnector:
         except TimeoutError:
             await self._forget_sessions()
             raise StoreUnreachableError(
-                f"ZooKeeper at {self._hosts} did not answer within {limit_s:g} s."
+                f"ZooKeeper at {self._hosts} did not answer within {limit_s:g} s "
+                "(zookeeper.connection.timeout.ms)."
             ) from None
 
     async def close(self) -> None:
@@ -150,15 +153,20 @@ class ZooKeeperConnector:
     async def _warning(self, awaitable: Awaitable[T]) -> T:
         """Wait for it, and say now and then that it takes long."""
         waiting = asyncio.ensure_future(awaitable)
-        interval_s, waited_s = _FIRST_WARNING_S, 0.0
+        intervals_s = chain(_WARNING_INTERVALS_S, repeat(_WARNING_INTERVAL_MAX_S))
+        waited_s = 0.0
         try:
             while True:
+                interval_s = next(intervals_s)
                 done, _ = await asyncio.wait((waiting,), timeout=interval_s)
                 if done:
                     return waiting.result()
                 waited_s += interval_s
-                interval_s = _WARNING_INTERVAL_S
-                _log.warning("ZooKeeper at %s has not answered for %d s.", self._hosts, waited_s)
+                _log.warning(
+                    "ZooKeeper at %s has not answered for %d s. It is waited for.",
+                    self._hosts,
+                    waited_s,
+                )
         finally:
             waiting.cancel()
 

@@ -79,6 +79,8 @@ class ClassicGroup(Group):
         self.stored: bytes | None = None
         self._protocol_type = protocol_type
         self._supporters: Counter[str] = Counter()
+        #: What the subscriptions of all members take.
+        self.metadata_bytes = 0
         #: None if the group does not consist of consumers, or of ones that nobody understands.
         self._topics: frozenset[str] | None = None
         for member in members:
@@ -179,7 +181,7 @@ class ClassicGroup(Group):
         if self.leader_id is None:
             self.leader_id = member.member_id
         self.members[member.member_id] = member
-        self._supporters.update(member.protocols.keys())
+        self._count_protocols(member)
         self.pending_ids.discard(member.member_id)
 
     def remove(self, member_id: str) -> None:
@@ -190,7 +192,7 @@ class ClassicGroup(Group):
         self.newcomer_ids.discard(member_id)
         self.unsynced_ids.discard(member_id)
         member = self.members.pop(member_id)
-        self._supporters.subtract(member.protocols.keys())
+        self._discount_protocols(member)
         if member.group_instance_id is not None:
             del self.static_ids[member.group_instance_id]
         if self.leader_id == member_id:
@@ -198,9 +200,9 @@ class ClassicGroup(Group):
 
     def change_protocols(self, member: ClassicMember, protocols: Mapping[str, bytes]) -> None:
         """A member joins again and may support something else by now."""
-        self._supporters.subtract(member.protocols.keys())
+        self._discount_protocols(member)
         member.protocols = dict(protocols)
-        self._supporters.update(member.protocols.keys())
+        self._count_protocols(member)
 
     def replace_static(self, old: ClassicMember, new: ClassicMember) -> None:
         """A static member has come back under another id, which takes its place in everything."""
@@ -213,8 +215,8 @@ class ClassicGroup(Group):
         if old.member_id in self.unsynced_ids:
             self.unsynced_ids.remove(old.member_id)
             self.unsynced_ids.add(new.member_id)
-        self._supporters.subtract(old.protocols.keys())
-        self._supporters.update(new.protocols.keys())
+        self._discount_protocols(old)
+        self._count_protocols(new)
         # The order of members decides votes and elections, so the place is kept.
         self.members = {
             member.member_id: member
@@ -223,6 +225,14 @@ class ClassicGroup(Group):
         self.static_ids[instance_id] = new.member_id
         if self.leader_id == old.member_id:
             self.leader_id = new.member_id
+
+    def _count_protocols(self, member: ClassicMember) -> None:
+        self._supporters.update(member.protocols.keys())
+        self.metadata_bytes += member.metadata_bytes
+
+    def _discount_protocols(self, member: ClassicMember) -> None:
+        self._supporters.subtract(member.protocols.keys())
+        self.metadata_bytes -= member.metadata_bytes
 
     def elect_joined_leader(self) -> bool:
         """Whether the leader has joined again, or somebody else did who is the leader now."""

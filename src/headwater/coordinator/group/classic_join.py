@@ -16,6 +16,10 @@ from headwater.coordinator.group.classic_member import ClassicMember, JoiningCli
 from headwater.coordinator.group.classic_state import ClassicState
 from headwater.coordinator.group.group_environment import GroupEnvironment
 from headwater.coordinator.group.join_answer import join_answer
+from headwater.coordinator.group.metadata_limits import (
+    check_group_metadata,
+    check_member_metadata,
+)
 from headwater.coordinator.group.rebalance import Rebalance, Records
 from headwater.coordinator.group.static_replacement import StaticReplacement
 from headwater.coordinator.outcome import Outcome, Reply
@@ -46,6 +50,9 @@ class ClassicJoin:
                 f"A session takes {shortest_ms} to {longest_ms} ms, not "
                 f"{request.session_timeout_ms}.",
             )
+        check_member_metadata(
+            request.group_id, _metadata_bytes(request), self._environment.settings
+        )
 
     def join(
         self,
@@ -58,6 +65,7 @@ class ClassicJoin:
         group.check_alive()
         if self._is_full(group, _known_id(group, request)):
             return self._turn_away(group, request.member_id, now_ms, reply)
+        self._check_metadata(group, request)
         if not group.supports(request.protocol_type, _protocols(request)):
             raise KafkaError(
                 ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
@@ -72,6 +80,12 @@ class ClassicJoin:
                 )
             return Outcome(self._add(group, request.member_id, request, client, now_ms, reply))
         return self._join_again(group, request, now_ms, reply)
+
+    def _check_metadata(self, group: ClassicGroup, request: JoinGroupRequest) -> None:
+        known = group.members.get(_known_id(group, request))
+        others_bytes = group.metadata_bytes - (0 if known is None else known.metadata_bytes)
+        size_bytes = others_bytes + _metadata_bytes(request)
+        check_group_metadata(group.group_id, size_bytes, self._environment.settings)
 
     def _is_full(self, group: ClassicGroup, member_id: str) -> bool:
         size_max = self._environment.settings.integer("group.max.size")
@@ -180,6 +194,10 @@ def _known_id(group: ClassicGroup, request: JoinGroupRequest) -> str:
 
 def _protocols(request: JoinGroupRequest) -> dict[str, bytes]:
     return {protocol.name: protocol.metadata for protocol in request.protocols}
+
+
+def _metadata_bytes(request: JoinGroupRequest) -> int:
+    return sum([len(each.name) + len(each.metadata) for each in request.protocols])
 
 
 def _new_member(member_id: str, request: JoinGroupRequest, client: JoiningClient) -> ClassicMember:

@@ -65,6 +65,11 @@ class ClassicMember:
         """Whether it keeps its place while it is restarted."""
         return self.group_instance_id is not None
 
+    @property
+    def metadata_bytes(self) -> int:
+        """What its subscriptions take."""
+        return sum([len(name) + len(metadata) for name, metadata in self.protocols.items()])
+
     def supports_exactly(self, protocols: Mapping[str, bytes]) -> bool:
         """Whether these are its protocols, in its order and with nothing new to say."""
         return list(self.protocols.items()) == list(protocols.items())

@@ -39,7 +39,7 @@ from headwater.coordinator.group.group_metadata_record import (
 from headwater.coordinator.group.groups import Groups
 from headwater.coordinator.group.rebalance import Rebalance
 from headwater.coordinator.group.stored_classic_group import group_from, new_group_record
-from headwater.coordinator.outcome import Change, Outcome, ProducerIdentity, Reply
+from headwater.coordinator.outcome import Change, HeldReply, Outcome, ProducerIdentity, Reply
 from headwater.coordinator.stored_record import StoredRecord
 from headwater.wire.messages.describe_groups import DescribedGroup
 from headwater.wire.messages.heartbeat import HeartbeatRequest
@@ -56,7 +56,7 @@ class ClassicProtocol:
         self._groups = groups
         self._rebalance = Rebalance(environment)
         self._join = ClassicJoin(environment, self._rebalance)
-        self._sync = ClassicSync(self._rebalance)
+        self._sync = ClassicSync(environment, self._rebalance)
         self._leave = ClassicLeave(self._rebalance)
         #: Set by the newer protocol if it takes members of this one.
         self.consumer_groups: ConsumerGroupHook | None = None
@@ -147,16 +147,22 @@ class ClassicProtocol:
     ) -> Outcome:
         """The first member of a group joins: a record tells that there is such a group now."""
         group = ClassicGroup(request.group_id, state_since_ms=now_ms)
-        outcome = self._join.join(group, request, client, now_ms, reply)
+        # A member id is worth nothing before it is certain that there is a group.
+        held = HeldReply(reply)
+        outcome = self._join.join(group, request, client, now_ms, held.reply)
         check(not outcome.records, "a group with one member was stored as an empty one")
         self._unwritten[group.group_id] = group
 
         def on_failed(error: KafkaError) -> None:
-            if self._unwritten.pop(group.group_id, None) is group:
-                self._rebalance.bury(group, as_member_error(error))
+            if self._unwritten.get(group.group_id) is not group:
+                held.release()  # It is in the topic by now, and may well stay there.
+                return
+            del self._unwritten[group.group_id]
+            self._rebalance.bury(group, as_member_error(error))
+            held.fail(as_member_error(error))
 
         record = new_group_record(group.group_id, now_ms)
-        return Outcome([*tombstones, record], on_failed=on_failed)
+        return Outcome([*tombstones, record], held.release, on_failed)
 
     # -- records, and the life of the shard ------------------------------------------------------
 

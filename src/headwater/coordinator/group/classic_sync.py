@@ -18,6 +18,8 @@ from headwater.coordinator.group.classic_errors import (
 from headwater.coordinator.group.classic_group import ClassicGroup
 from headwater.coordinator.group.classic_member import ClassicMember
 from headwater.coordinator.group.classic_state import ClassicState
+from headwater.coordinator.group.group_environment import GroupEnvironment
+from headwater.coordinator.group.metadata_limits import check_group_metadata
 from headwater.coordinator.group.rebalance import Rebalance
 from headwater.coordinator.group.stored_classic_group import record_of
 from headwater.coordinator.outcome import Outcome, Reply
@@ -25,7 +27,8 @@ from headwater.wire.messages.sync_group import SyncGroupRequest, SyncGroupRespon
 
 
 class ClassicSync:
-    def __init__(self, rebalance: Rebalance) -> None:
+    def __init__(self, environment: GroupEnvironment, rebalance: Rebalance) -> None:
+        self._environment = environment
         self._rebalance = rebalance
 
     def sync(
@@ -44,9 +47,13 @@ class ClassicSync:
             case ClassicState.PREPARING_REBALANCE:
                 raise rebalance_in_progress(group.group_id)
             case ClassicState.COMPLETING_REBALANCE:
+                is_leader = group.leader_id == member.member_id
+                if is_leader:
+                    size_bytes = sum([len(each.assignment) for each in request.assignments])
+                    check_group_metadata(group.group_id, size_bytes, self._environment.settings)
                 self._rebalance.has_synced(group, member.member_id)
                 group.syncing.park(member.member_id, reply)
-                if group.leader_id == member.member_id:
+                if is_leader:
                     return self._store(group, _assignments(request), now_ms)
                 return Outcome()
             case ClassicState.STABLE:

@@ -81,6 +81,14 @@ class ConsumerMember:
     def has_left_for_a_while(self) -> bool:
         return self.epoch == STATIC_LEAVE_EPOCH
 
+    @property
+    def metadata_bytes(self) -> int:
+        """What it says of itself takes."""
+        said = sum([len(name) for name in self.topics]) + len(self.regex or "")
+        if self.classic is not None:
+            said += sum([len(name) + len(data) for name, data in self.classic.protocols])
+        return said
+
     def is_reconciled_to(self, target_epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.epoch == target_epoch
 

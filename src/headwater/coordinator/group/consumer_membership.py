@@ -8,6 +8,10 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.coordinator.group.consumer_group import ConsumerGroup
 from headwater.coordinator.group.consumer_member import JOIN_EPOCH, ConsumerMember
 from headwater.coordinator.group.group_draft import GroupDraft
+from headwater.coordinator.group.metadata_limits import (
+    check_group_metadata,
+    check_member_metadata,
+)
 from headwater.coordinator.live_settings import LiveSettings
 
 
@@ -27,6 +31,19 @@ def check_size(group: ConsumerGroup, member_id: str, settings: LiveSettings) -> 
             ErrorCode.GROUP_MAX_SIZE_REACHED,
             f"Group {group.group_id} has {size_max} members, which is as many as it may.",
         )
+
+
+def check_metadata(
+    group: ConsumerGroup, before: ConsumerMember, member: ConsumerMember, settings: LiveSettings
+) -> None:
+    """Raise INVALID_REQUEST if a member says more than it may, alone or with the others."""
+    if member is before:
+        return
+    size_bytes = member.metadata_bytes
+    check_member_metadata(group.group_id, size_bytes, settings)
+    others = (each.metadata_bytes for each in group.members.values())
+    others_bytes = sum(others) - (before.metadata_bytes if before.member_id in group.members else 0)
+    check_group_metadata(group.group_id, others_bytes + size_bytes, settings)
 
 
 def check_static_member(

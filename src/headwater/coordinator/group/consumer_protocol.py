@@ -33,6 +33,7 @@ from headwater.coordinator.group.consumer_member import (
     MemberState,
 )
 from headwater.coordinator.group.consumer_membership import (
+    check_metadata,
     check_size,
     check_static_member,
     not_a_consumer_group,
@@ -106,6 +107,7 @@ class ConsumerProtocol:
             owned = from_entries(request.topic_partitions)
         before = self._member(draft, request, owned)
         member = updated_member(before, request, client)
+        check_metadata(draft.group, before, member, self._environment.settings)
         placed = self._rebalance.advance(draft, before, member, owned, now_ms)
         integer = self._environment.settings.integer
         session_ms = integer("group.consumer.session.timeout.ms")

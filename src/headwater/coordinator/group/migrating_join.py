@@ -20,6 +20,7 @@ from headwater.coordinator.group.consumer_member import (
     ConsumerMember,
 )
 from headwater.coordinator.group.consumer_membership import (
+    check_metadata,
     check_size,
     check_static_member,
     take_static_place,
@@ -75,6 +76,7 @@ class MigratingJoin:
         before = _joining_member(draft, request.group_instance_id, member_id, is_new=is_new)
         was_classic = before.classic is not None
         member = _updated(before, request, client, subscription)
+        check_metadata(draft.group, before, member, self._environment.settings)
         owned = from_names(
             ((entry.topic, entry.partitions) for entry in subscription.owned_partitions),
             self._environment.image(),

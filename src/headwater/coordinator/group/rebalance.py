@@ -139,7 +139,7 @@ class Rebalance:
                 return Outcome()
             if group.state not in (ClassicState.COMPLETING_REBALANCE, ClassicState.STABLE):
                 return Outcome()
-            for member_id in list(group.unsynced_ids):
+            for member_id in sorted(group.unsynced_ids):
                 self.sessions.end(group, member_id)
                 group.remove(member_id)
             return Outcome(self.begin(group, "members did not ask for assignments", now_ms))

@@ -42,7 +42,7 @@ def compute_targets(
     """What each member of the group shall have."""
     topic_ids: dict[str, uuid.UUID] = {}
     counts: dict[uuid.UUID, int] = {}
-    for name in group.subscribed_topics():
+    for name in sorted(group.subscribed_topics()):
         topic = image.topics.get(name)
         if topic is not None:
             topic_ids[name] = topic.topic_id

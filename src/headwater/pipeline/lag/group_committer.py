@@ -47,6 +47,7 @@ class GroupCommitter:
                     partition: CommittedOffset(offset, metadata=due.note)
                     for partition, offset in due.positions.items()
                 },
+                raise_errors=False,
             )
         except KafkaError:
             self._discard(servers)

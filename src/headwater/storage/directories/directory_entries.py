@@ -13,8 +13,10 @@ topic's name may contain dashes and dots, so the partition is what follows the l
 systems allow 255 bytes for a name, the name of a deleted or stray log has its topic cut short; a
 future log must keep it whole, because it becomes the partition's log.
 
-Only what has exactly such a name is ever renamed or removed. Everything else is foreign: it is
-reported and left alone.
+Only what has exactly such a name is ever made, renamed or removed: all these paths come from
+`entry_path`, so none leads out of the log directory. Everything else is foreign: it is reported and
+left alone. An entry that is a symbolic link is followed, as Kafka does: whoever put it there rules
+over the disk anyway.
 """
 
 from __future__ import annotations
@@ -25,11 +27,11 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.base.ids import TopicPartition
+from headwater.base.ids import METADATA_TOPIC, TopicPartition
 from headwater.storage.files import FileSystem
 
 NAME_LENGTH_MAX: Final = 255
-CLUSTER_METADATA: Final = TopicPartition("__cluster_metadata", 0)
+CLUSTER_METADATA: Final = TopicPartition(METADATA_TOPIC, 0)
 
 
 class EntryKind(Enum):
@@ -74,6 +76,16 @@ def list_entries(files: FileSystem, directory: str) -> list[DirectoryEntry]:
         for name in files.list_dir(directory)
         if files.is_dir(f"{directory}/{name}")
     ]
+
+
+def entry_path(directory: str, name: str) -> str:
+    """Where the log of this name is in a log directory; KafkaError if no log may have the name."""
+    if parse_directory_name(name).kind in (EntryKind.FOREIGN, EntryKind.CLUSTER_METADATA):
+        raise KafkaError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f"{name[:NAME_LENGTH_MAX]!r} cannot be the name of a partition's directory.",
+        )
+    return f"{directory}/{name}"
 
 
 def log_name(partition: TopicPartition) -> str:

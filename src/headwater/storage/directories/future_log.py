@@ -18,7 +18,7 @@ import logging
 from collections.abc import Sequence
 
 from headwater.base.ids import TopicPartition
-from headwater.storage.directories.directory_entries import log_name
+from headwater.storage.directories.directory_entries import entry_path, log_name
 from headwater.storage.directories.log_creation import LogDeletion, relocate, set_aside
 from headwater.storage.directories.log_directory import LogDirectory
 from headwater.storage.directories.partition_metadata import write_topic_id
@@ -90,7 +90,7 @@ class FutureLog:
         """Let the copy be the partition's log, durably; the old one is deleted."""
         log, target = self.log, self.target
         self.finish(now_ms)
-        path = f"{target.path}/{log_name(log.partition)}"
+        path = entry_path(target.path, log_name(log.partition))
         topic_id = self.source.topic_ids.get(log.partition)
         with target.guarding():
             if topic_id is not None:

@@ -22,6 +22,7 @@ from headwater.base.checks import check
 from headwater.base.ids import TopicPartition
 from headwater.storage.directories.directory_entries import (
     deleted_name,
+    entry_path,
     future_name,
     log_name,
     stray_name,
@@ -60,7 +61,7 @@ class LogCreation:
         check(not taken, "%s has a log in %s already", partition, directory.path)
         unique_id = directory.environment.new_id()
         name = future_name(partition, unique_id) if is_future else log_name(partition)
-        loader = directory.loader(partition, f"{directory.path}/{name}", now_ms)
+        loader = directory.loader(partition, entry_path(directory.path, name), now_ms)
         # It is a new log: nothing that the directory knows under this name concerns it.
         loader.is_clean = True
         loader.recovery_point = loader.log_start_offset = 0
@@ -98,8 +99,8 @@ class LogDeletion:
                 path = take_away(directory, log, _deleted_name(directory, log.partition))
                 due_ms = now_ms + log.config.file_delete_delay_ms
                 directory.removals.append(Removal(due_ms, path, log))
-        for partition in directory.unreadable.keys() & set(partitions):
-            path = f"{directory.path}/{_deleted_name(directory, partition)}"
+        for partition in sorted(directory.unreadable.keys() & set(partitions)):
+            path = entry_path(directory.path, _deleted_name(directory, partition))
             with directory.guarding():
                 directory.files.rename(directory.unreadable.pop(partition).path, path)
             directory.removals.append(Removal(now_ms, path, None))
@@ -124,7 +125,7 @@ def set_aside(directory: LogDirectory, log: PartitionLog) -> str:
 
 def take_away(directory: LogDirectory, log: PartitionLog, name: str) -> str:
     """Rename a log's directory and end its service; returns the new path."""
-    path = f"{directory.path}/{name}"
+    path = entry_path(directory.path, name)
     with directory.guarding():
         log.settle()
         directory.files.rename(log.directory, path)

@@ -138,6 +138,8 @@ class LogDirectories:
 
     def shutdown(self, broker_epoch: int) -> None:
         """Leave all directories clean, and let go of them."""
+        for directory in self.online():
+            directory.room.give_up_some()
         jobs = [(each, log) for each in self.directories for log in each.all_logs()]
         thread_count = sum(each.environment.close_thread_count for each in self.directories)
         if thread_count == len(self.directories):

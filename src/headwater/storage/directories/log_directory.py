@@ -17,13 +17,12 @@ broker is started again, because after a failed sync nobody knows what the disk 
 from __future__ import annotations
 
 import contextlib
-import errno
 import logging
 import uuid
 from collections import deque
 from collections.abc import Iterator
 from functools import partial
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
@@ -34,16 +33,19 @@ from headwater.storage.directories.directory_checkpoints import (
 )
 from headwater.storage.directories.directory_entries import DirectoryEntry, EntryKind, list_entries
 from headwater.storage.directories.directory_ownership import DirectoryOwnership
+from headwater.storage.directories.directory_room import NO_ROOM_ERRORS, DirectoryRoom
 from headwater.storage.directories.log_environment import LogEnvironment
 from headwater.storage.directories.partition_metadata import read_topic_id
-from headwater.storage.errors import CorruptFileError, LogStorageError
+from headwater.storage.errors import (
+    CorruptFileError,
+    ExhaustionError,
+    LogStorageError,
+    is_exhaustion,
+)
 from headwater.storage.log_loader import LogLoader
 from headwater.storage.partition_log import PartitionLog
 
 _logger = logging.getLogger(__name__)
-
-#: The process ran out of something; the disk is fine.
-_NOT_THE_DISK: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 class LoadProgress(NamedTuple):
@@ -84,6 +86,7 @@ class LogDirectory:
         self.is_loaded = False
         self.ownership = DirectoryOwnership(self.files, path)
         self.checkpoints = DirectoryCheckpoints(self.files, path)
+        self.room = DirectoryRoom(self.files, path, environment.reserve_bytes)
         self._to_load: list[DirectoryEntry] = []
 
     # -- failure ---------------------------------------------------------------------------------
@@ -105,15 +108,28 @@ class LogDirectory:
     def fail(self, error: OSError) -> LogStorageError:
         """An operation on this disk failed; returns what to tell whoever asked for it."""
         reason = f"{error.strerror or error} ({error.filename})"
-        if error.errno in _NOT_THE_DISK:
-            return LogStorageError(f"{self.path} could not be used just now: {reason}.")
+        if is_exhaustion(error):
+            return ExhaustionError(f"{self.path} could not be used just now: {reason}.")
         return self.go_offline(reason)
+
+    def fail_checkpoint(self, error: OSError) -> None:
+        """A periodic checkpoint failed. One that found no room is written later.
+
+        The old one stands until then. Anything else that finds no room may be half done, and then
+        it is a failure as any.
+        """
+        if error.errno in NO_ROOM_ERRORS:
+            self.room.ran_out()
+        else:
+            self.fail(error)
 
     def notice_failures(self) -> None:
         """Go offline if one of the logs met a failure of the disk."""
         for log in self.all_logs():
-            if log.failure is not None and self.failure is None:
-                self.go_offline(str(log.failure).rstrip("."))
+            failure = log.failure
+            is_disk = failure is not None and not isinstance(failure, ExhaustionError)
+            if is_disk and self.failure is None:
+                self.go_offline(str(failure).rstrip("."))
 
     def go_offline(self, reason: str) -> LogStorageError:
         """Serve nothing from here any more; returns what to tell whoever asks."""
@@ -134,6 +150,7 @@ class LogDirectory:
                 node_id=node_id,
                 new_directory_id=self.environment.new_id(),
             )
+            self.room.prepare()
             self.checkpoints.read()
             self._to_load = self._take_stock()
             ownership.begin_changes()

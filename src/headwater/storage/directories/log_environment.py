@@ -33,6 +33,8 @@ class LogEnvironment:
     producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS
     #: How many threads each directory has for closing logs, which is mostly waiting for its disk.
     close_thread_count: int = 1
+    #: What each directory sets aside for when its disk is full.
+    reserve_bytes: int = 0
 
     @classmethod
     def from_settings(
@@ -58,6 +60,7 @@ class LogEnvironment:
             config_of,
             broker.integer("producer.id.expiration.ms"),
             broker.integer("num.recovery.threads.per.data.dir"),
+            broker.integer("log.dir.reserve.bytes"),
         )
 
     def new_id(self) -> uuid.UUID:

@@ -12,7 +12,8 @@
 
 Tasks look at a limited number of logs at a time, so that the event loop gets its turn however many
 there are; see `periodic_tasks` for how they wait. A disk that fails takes its directory offline and
-nothing else. When no directory is left, the task ends with `NoLogDirectoryError`.
+nothing else; one that is full does not: its checkpoints are written when there is room. When no
+directory is left, the task ends with `NoLogDirectoryError`.
 """
 
 from __future__ import annotations
@@ -125,10 +126,11 @@ class Maintenance:
             # Each log would do that itself, but then the owner would wait for each of them.
             starts = {log.partition: _start_after_retention(log, now_ms) for log in logs}
             changes = {partition: start for partition, start in starts.items() if start is not None}
+            kept: list[bool] = []
             if changes:
                 keep = partial(directory.checkpoints.log_starts.keep, changes)
-                yield BlockingWork(keep, directory.fail)
-            for log in logs:
+                yield BlockingWork(keep, directory.fail_checkpoint, partial(kept.append, True))
+            for log in logs if kept else ():
                 if log.partition in changes and _serves(directory, log):
                     _retain_in(directory, log, now_ms)
             yield None
@@ -164,7 +166,7 @@ class Maintenance:
             directory.notice_failures()
             write = plan(directory) if directory.is_online else None
             if write is not None:
-                yield BlockingWork(write.run, directory.fail)
+                yield BlockingWork(write.run, directory.fail_checkpoint)
 
     # -- removal ---------------------------------------------------------------------------------
 

@@ -3,7 +3,8 @@
 A message leads from one version of the cluster image to another. A delta names what is different
 and goes only on top of the version it begins at; a snapshot names everything, on top of any.
 The versions of one controller are numbered; `controller_epoch` tells those of different controllers
-apart, and a broker that has heard of a later controller refuses an earlier one.
+apart, and a broker that has heard of a later controller refuses an earlier one. Topics whose nodes
+in the metadata store cannot be read are named, lest a snapshot without them pass for their end.
 """
 
 import uuid
@@ -157,6 +158,7 @@ class UpdateImageRequest(Message):
         "removed_brokers",
         "to_version",
         "topics",
+        "unreadable_topics",
     )
 
     def __init__(
@@ -173,6 +175,7 @@ class UpdateImageRequest(Message):
         deleted_topics: list[uuid.UUID] = NEW,
         topics: list[UpdatedTopic] = NEW,
         configs: list[UpdatedConfig] = NEW,
+        unreadable_topics: list[str] = NEW,
     ) -> None:
         self.cluster_id = cluster_id
         self.controller_id = controller_id
@@ -185,6 +188,7 @@ class UpdateImageRequest(Message):
         self.deleted_topics = [] if deleted_topics is NEW else deleted_topics
         self.topics = [] if topics is NEW else topics
         self.configs = [] if configs is NEW else configs
+        self.unreadable_topics = [] if unreadable_topics is NEW else unreadable_topics
 
     API_KEY = 10_000
     VERSIONS = VersionRange(0, 0)
@@ -202,6 +206,8 @@ class UpdateImageRequest(Message):
         Field("deleted_topics", "uuid", _V0, array=True),
         Field("topics", UpdatedTopic, _V0, array=True),
         Field("configs", UpdatedConfig, _V0, array=True),
+        # Tagged, so that brokers of earlier releases pass over it.
+        Field("unreadable_topics", "string", _V0, array=True, tag=0, tagged=_V0),
     )
 
 

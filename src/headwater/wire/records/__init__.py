@@ -10,6 +10,7 @@ from headwater.wire.records.batch import (
     decode_batch,
     decode_records,
     encode_batch,
+    read_section,
     recompress_batch,
 )
 from headwater.wire.records.batch_header import (
@@ -24,6 +25,7 @@ from headwater.wire.records.batch_header import (
     patch_batch,
     patch_create_time,
     patch_log_append_time,
+    patch_max_timestamp,
     read_batch_header,
     validate_batch,
 )
@@ -87,8 +89,10 @@ __all__ = [
     "patch_batch",
     "patch_create_time",
     "patch_log_append_time",
+    "patch_max_timestamp",
     "read_batch_header",
     "read_control_type",
+    "read_section",
     "recompress_batch",
     "validate_batch",
 ]

@@ -41,11 +41,9 @@ from headwater.wire.records.record_section import (
     check_section_end,
     encode_section,
     read_records,
+    section_records,
 )
 from headwater.wire.records.timestamp_type import TimestampType
-
-#: How many records `decode_records` makes at a time, so that it holds few objects at once.
-_CHUNK_RECORDS = 1000
 
 
 def encode_batch(
@@ -138,7 +136,7 @@ def decode_batch(
         )
     header = read_batch_header(buffer, position)
     validate_batch(buffer, position, header, check_crc=check_crc)
-    data = _section_of(buffer, position, header, max_decompressed_bytes)
+    data = read_section(buffer, position, header, max_decompressed_bytes)
     records, section_end = read_records(data, 0, header.record_count, header)
     check_section_end(header, data, section_end)
     return records
@@ -164,15 +162,26 @@ def decode_records(
             continue
         header = read_batch_header(view, position)
         validate_batch(view, position, header, check_crc=check_crc)
-        data = _section_of(view, position, header, max_decompressed_bytes)
-        section_position = 0
-        for done in range(0, header.record_count, _CHUNK_RECORDS):
-            records, section_position = read_records(
-                data, section_position, min(_CHUNK_RECORDS, header.record_count - done), header
-            )
-            yield from records
-        check_section_end(header, data, section_position)
+        data = read_section(view, position, header, max_decompressed_bytes)
+        yield from section_records(data, header)
         position += header.size_bytes
+
+
+def read_section(
+    buffer: Buffer,
+    position: int,
+    header: BatchHeader,
+    max_decompressed_bytes: int = DECOMPRESSED_BYTES_MAX,
+) -> bytes:
+    """The records of a batch of magic 2 as bytes, decompressed."""
+    section = memoryview(buffer)[position + HEADER_SIZE : position + header.size_bytes]
+    compression = header.compression
+    if compression is Compression.NONE or not section:
+        data = bytes(section)
+    else:
+        data = decompress(compression, section, max_decompressed_bytes)
+    check_record_count(header, data)
+    return data
 
 
 def recompress_batch(
@@ -188,7 +197,7 @@ def recompress_batch(
 
     Records are relative to their header, so they need not be looked at for this.
     """
-    section = _section_of(buffer, position, header, max_decompressed_bytes)
+    section = read_section(buffer, position, header, max_decompressed_bytes)
     if header.record_count == 0:
         compression = Compression.NONE
     if compression is not Compression.NONE:
@@ -219,16 +228,3 @@ def _magic_at(buffer: Buffer, position: int) -> int:
             f"No batch fits the {max(0, len(buffer) - position)} bytes at position {position}."
         )
     return buffer[position + MAGIC_POSITION]
-
-
-def _section_of(
-    buffer: Buffer, position: int, header: BatchHeader, max_decompressed_bytes: int
-) -> bytes:
-    section = memoryview(buffer)[position + HEADER_SIZE : position + header.size_bytes]
-    compression = header.compression
-    if compression is Compression.NONE or not section:
-        data = bytes(section)
-    else:
-        data = decompress(compression, section, max_decompressed_bytes)
-    check_record_count(header, data)
-    return data

@@ -240,6 +240,14 @@ def patch_log_append_time(
     write_crc(buffer, position, header.size_bytes)
 
 
+def patch_max_timestamp(
+    buffer: bytearray | memoryview, position: int, header: BatchHeader, timestamp_ms: int
+) -> None:
+    """Correct what the header says of its records' times. The CRC is computed anew."""
+    _pack_long_into(buffer, position + MAX_TIMESTAMP_POSITION, timestamp_ms)
+    write_crc(buffer, position, header.size_bytes)
+
+
 def patch_create_time(buffer: bytearray | memoryview, position: int, header: BatchHeader) -> None:
     """Say that the records' times are their producer's, which the batch denied."""
     attributes = header.attributes & ~TIMESTAMP_TYPE_BIT

@@ -40,9 +40,9 @@ _GZIP_WBITS = 31
 #: As far back as Kafka's own decoder lets a frame refer; levels above 19 use all of it.
 _ZSTD_WINDOW_BYTES = 1 << 27
 _ZSTD_WINDOW_BYTES_MAX = 1 << 31
-#: Four bytes of zstd can stand for a block of 128 KiB, so feeding it this share of `max_bytes` at a
-#: time yields at most about `max_bytes` more before its output is looked at.
-_ZSTD_EXPANSION_SHIFT = 15
+#: Four bytes of zstd can stand for a block of 128 KiB, so feeding it this share of what is left of
+#: `max_bytes` at a time yields at most about a quarter of that before its output is looked at.
+_ZSTD_EXPANSION_SHIFT = 17
 _ZSTD_STEP_BYTES_MIN = 256
 
 
@@ -124,7 +124,6 @@ def _decompress_gzip(data: Buffer, max_bytes: int) -> bytes:
 def _decompress_zstd(data: Buffer, max_bytes: int) -> bytes:
     window_bytes = min(max(_ZSTD_WINDOW_BYTES, max_bytes), _ZSTD_WINDOW_BYTES_MAX)
     decompressor = zstandard.ZstdDecompressor(max_window_size=window_bytes)
-    step_bytes = max(_ZSTD_STEP_BYTES_MIN, max_bytes >> _ZSTD_EXPANSION_SHIFT)
     view = memoryview(data)
     pieces: list[bytes] = []
     left = max_bytes
@@ -134,6 +133,7 @@ def _decompress_zstd(data: Buffer, max_bytes: int) -> bytes:
         while not stream.eof:
             if position == len(view):
                 raise CorruptRecordError("The zstd frame is cut short.")
+            step_bytes = max(_ZSTD_STEP_BYTES_MIN, left >> _ZSTD_EXPANSION_SHIFT)
             step = view[position : position + step_bytes]
             try:
                 piece = stream.decompress(step)

@@ -12,7 +12,7 @@ where its length says is refused. So an overlong field is found at the latest at
 running off the end of `data` is an IndexError, and no length is used to allocate anything.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from headwater.wire.records.batch_header import RECORD_SIZE_MIN, BatchHeader
 from headwater.wire.records.errors import CorruptRecordError, InvalidRecordError
@@ -34,6 +34,8 @@ _LONG_MASK = 0xFFFF_FFFF_FFFF_FFFF
 _NULL = b"\x01"
 _RAW_NULL = 1
 _HEADER_SIZE_MIN = 2
+#: How many records `section_records` makes at a time, so that it holds few objects at once.
+_CHUNK_RECORDS = 1000
 
 
 def encode_section(records: Iterable[Record], base_offset: int, base_timestamp: int) -> bytes:
@@ -132,6 +134,16 @@ def read_records(
         raise CorruptRecordError(
             f"The records of a batch end inside one, after {len(records)} whole ones."
         ) from None
+
+
+def section_records(data: bytes, header: BatchHeader) -> Iterator[Record]:
+    """All records of a batch, made while they are asked for."""
+    position = 0
+    for done in range(0, header.record_count, _CHUNK_RECORDS):
+        count = min(_CHUNK_RECORDS, header.record_count - done)
+        records, position = read_records(data, position, count, header)
+        yield from records
+    check_section_end(header, data, position)
 
 
 def _read_into(

@@ -70,12 +70,14 @@ class Job:
         written = [message.written for message in messages if message.written is not None]
         steps = commit_steps(batch, self.run, written)
         answer = None
-        while True:
-            effect = steps.send(answer)
-            answer = shell._do(effect)
-            if isinstance(effect, kind):
-                break
-        shell.close()
+        try:
+            while True:
+                effect = steps.send(answer)
+                answer = shell._do(effect)
+                if isinstance(effect, kind):
+                    break
+        finally:
+            shell.close()
 
     def seen(self) -> list[bytes]:
         return sorted(read_topic(self.broker.bootstrap, self.topic, 1)[0])

@@ -8,7 +8,7 @@ from typing import Any, Final
 from pyspark.sql.datasource import WriterCommitMessage
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.client.admin import Admin, require_all
+from headwater.client.admin import Admin
 from headwater.client.producer.producer import Producer
 from headwater.pipeline.sink.exactly_once.decision import Decision
 from headwater.pipeline.sink.exactly_once.decision_log import DecisionLog
@@ -127,7 +127,7 @@ class DriverShell:
 
     def _end(self, prepared: Sequence[Prepared], is_commit: bool) -> None:
         decided = {found.task.transactional_id: found.state for found in prepared}
-        require_all(self._admin.end_transactions(decided, is_commit=is_commit))
+        self._admin.end_transactions(decided, is_commit=is_commit)
 
 
 def commit_batch(

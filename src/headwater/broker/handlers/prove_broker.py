@@ -1,0 +1,61 @@
+"""ProveBroker (private key 10002): a connection becomes a broker's.
+
+Versions served: 0.
+
+For anybody, since nobody is a broker before this. See `broker_proof` for the conversation. What is
+wrong with it ends the connection, with one line in the log and no word of what it was.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from headwater.broker.api_handler import ExchangeHandler
+from headwater.broker.broker_proof import NONCE_BYTES, Challenge
+from headwater.net.peer_identity import PeerIdentity
+from headwater.wire.api_keys import ApiKey
+from headwater.wire.cluster_messages.prove_broker import ProveBrokerRequest, ProveBrokerResponse
+from headwater.wire.codec import decode
+from headwater.wire.frames import RequestHeader, encode_response
+
+if TYPE_CHECKING:
+    from headwater.broker.context import RequestContext
+    from headwater.net.exchange import Exchange
+
+#: What the connection remembers between the two requests.
+_CHALLENGE: Final = "broker challenge"
+
+
+def handle(exchange: Exchange, header: RequestHeader, context: RequestContext) -> None:
+    request, _ = decode(
+        ProveBrokerRequest, exchange.frame, header.api_version, header.body_position
+    )
+    response = _answer(request, context)
+    if response is None:
+        exchange.disconnect("it has not proven to be a broker of this cluster")
+        return
+    exchange.answer(
+        encode_response(header.api_key, header.api_version, header.correlation_id, response)
+    )
+    context.record_answer()
+
+
+def _answer(request: ProveBrokerRequest, context: RequestContext) -> ProveBrokerResponse | None:
+    """The next step of the conversation; None if it has gone wrong."""
+    connection, proof = context.connection, context.broker.proof
+    # A challenge is for one answer, right or wrong.
+    challenge = connection.state.pop(_CHALLENGE, None)
+    if connection.identity.is_broker:
+        return None
+    if isinstance(challenge, Challenge):
+        if not proof.is_met(challenge, request):
+            return None
+        connection.identity = PeerIdentity(request.broker_id)
+        return ProveBrokerResponse(broker_id=context.broker.node_id)
+    if request.broker_id < 0 or len(request.nonce) != NONCE_BYTES or request.proof:
+        return None
+    challenge = connection.state[_CHALLENGE] = proof.challenge(request)
+    return proof.response(challenge)
+
+
+API = ExchangeHandler(ApiKey.PROVE_BROKER, handle)

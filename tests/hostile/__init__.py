@@ -1,0 +1,1 @@
+"""Peers and clients that mean harm, and what becomes of it."""
