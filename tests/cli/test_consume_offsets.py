@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Mapping
 
 import pytest
 
+from headwater.coordinator.key_hash import partition_for
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.find_coordinator import FindCoordinatorRequest
 from headwater.wire.messages.init_producer_id import InitProducerIdRequest
@@ -93,12 +93,26 @@ def delete(connection: RawConnection, group_id: str, topic: str, partition: int)
 
 
 def consume(
-    cluster: Cluster, formatter: str, *options: str, topic: str = OFFSETS_TOPIC
+    cluster: Cluster, formatter: str, name: str, *options: str, topic: str = OFFSETS_TOPIC
 ) -> Finished:
+    """All records of the partition that is the home of a group or a transactional id."""
     return run_command(
-        "consume", topic, "--formatter", formatter, "--from-beginning", "--timeout-ms", 500,
-        *options, "-b", cluster.bootstrap,
+        "consume", *records_of(cluster, topic, name), "--formatter", formatter, *options,
+        "-b", cluster.bootstrap,
     )  # fmt: skip
+
+
+def records_of(cluster: Cluster, topic: str, name: str) -> tuple[str, ...]:
+    """The options that name them, for Kafka's console consumer too: how many there are is known."""
+    ends = run_command("get-offsets", topic, "-b", cluster.bootstrap).lines
+    partition = partition_for(name, len(ends))
+    count = dict(line.rsplit(":", 1) for line in ends)[f"{topic}:{partition}"]
+    where = ("--topic", topic, "--partition", str(partition), "--offset", "earliest")
+    return (*where, "--max-messages", count)
+
+
+def offsets_of(cluster: Cluster, formatter: str, group_id: str) -> list[str]:
+    return [line for line in consume(cluster, formatter, group_id).lines if f"[{group_id}," in line]
 
 
 def new_topic(cluster: Cluster) -> str:
@@ -119,7 +133,7 @@ def test_committed_offsets_are_printed_as_the_notes_show_them(cluster: Cluster) 
         commit(connection, group_id, topic, {3: 8})
         delete(connection, group_id, topic, 3)
     after_ms = int(time.time() * 1000)
-    printed = [line for line in consume(cluster, OLD_CLASS).lines if f"[{group_id}," in line]
+    printed = offsets_of(cluster, OLD_CLASS, group_id)
     assert printed[-1] == f"[{group_id},{topic},3]::NULL"
     matches = [match for match in map(LINE.fullmatch, printed[:-1]) if match is not None]
     assert [match.group(1, 2, 3, 4, 5) for match in matches] == [
@@ -131,9 +145,7 @@ def test_committed_offsets_are_printed_as_the_notes_show_them(cluster: Cluster) 
     kept_ms = [int(match[7]) - int(match[6]) for match in matches]
     assert kept_ms == [WEEK_MS, WEEK_MS, 5_000, WEEK_MS]
     assert all(before_ms <= int(match[6]) <= after_ms for match in matches)
-    assert [
-        line for line in consume(cluster, "offsets").lines if f"[{group_id}," in line
-    ] == printed
+    assert offsets_of(cluster, "offsets", group_id) == printed
 
 
 @pytest.mark.kafka
@@ -174,13 +186,7 @@ def test_kafkas_own_formatter_prints_the_same_of_transactions(cluster: Cluster) 
 
 def printed_by_both(cluster: Cluster, topic: str, formatter: str, name: str) -> str:
     """What is printed of the partition that records with this name are in."""
-    records = [
-        json.loads(line) for line in consume(cluster, "default", "--json", topic=topic).lines
-    ]
-    [partition] = {each["partition"] for each in records if name in str(each)}
-    count = sum(each["partition"] == partition for each in records)
-    where = ("--topic", topic, "--partition", str(partition), "--offset", "earliest")
-    options = (*where, "--max-messages", str(count), "--formatter", formatter)
+    options = (*records_of(cluster, topic, name), "--formatter", formatter)
     ours = run_command("consume", *options, "--json", "-b", cluster.bootstrap)
     # Kafka does not end lines here.
     assert cluster.run_tool("console-consumer", *options) == ours.stdout.replace("\n", "")
@@ -191,9 +197,12 @@ def test_other_records_of_the_topic_print_nothing(cluster: Cluster) -> None:
     topic, group_id = new_topic(cluster), cluster.new_name("group")
     with RawConnection(cluster.bootstrap) as connection:
         commit(connection, group_id, topic, {0: 5})
-    assert group_id not in consume(cluster, "group-metadata").stdout
+    finished = consume(cluster, "group-metadata", group_id)
+    assert finished.exit_code == 0 and group_id not in finished.stdout
+    assert offsets_of(cluster, "offsets", group_id) != []
 
 
 def test_wrong_options(cluster: Cluster) -> None:
-    assert consume(cluster, "org.example.Formatter").exit_code == 2
-    assert consume(cluster, "offsets", "--property", "print.key=true").exit_code == 2
+    options = ("consume", OFFSETS_TOPIC, "-b", cluster.bootstrap, "--formatter")
+    assert run_command(*options, "org.example.Formatter").exit_code == 2
+    assert run_command(*options, "offsets", "--property", "print.key=true").exit_code == 2

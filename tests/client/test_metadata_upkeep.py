@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
+
+import pytest
 
 from headwater.base.errors import ErrorCode
 from headwater.client.ask import Ask
@@ -76,18 +79,21 @@ def test_who_finds_it_wrong_is_heard_after_a_pause() -> None:
     assert names_of(only_ask(upkeep, 0.1)) == []
 
 
-def test_who_wants_another_topic_is_heard_at_once() -> None:
+@pytest.mark.parametrize("want", [MetadataUpkeep.add_topics, MetadataUpkeep.set_topics])
+def test_who_wants_another_topic_is_heard_at_once(
+    want: Callable[[MetadataUpkeep, list[str]], None],
+) -> None:
     upkeep = new_upkeep()
     only_ask(upkeep, 0.0).on_answer(answer(), 0.0)
-    upkeep.add_topics(["payments"])
+    want(upkeep, ["payments"])
     assert upkeep.wake_at_s(0.01) == 0.0
     under_way = only_ask(upkeep, 0.01)
     assert names_of(under_way) == ["payments"]
-    upkeep.add_topics(["orders"])
+    want(upkeep, ["payments", "orders"])
     under_way.on_answer(answer("payments"), 0.02)
     only_ask(upkeep, 0.02).on_answer(answer("payments", unknown="orders"), 0.03)
     # To ask for the same once more has to wait.
-    upkeep.add_topics(["orders"])
+    want(upkeep, ["payments", "orders"])
     assert list(upkeep.asks(0.04)) == []
 
 

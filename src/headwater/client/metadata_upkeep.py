@@ -57,18 +57,20 @@ class MetadataUpkeep:
 
     def add_topics(self, names: Collection[str]) -> None:
         """Be interested in these too, and ask at once for those that are not known."""
+        self._want(names, self._topics.union(names))
+
+    def set_topics(self, names: Collection[str]) -> None:
+        """Be interested in these and no others, and ask at once for those that are not known."""
+        self._want(names, set(names))
+
+    def _want(self, names: Collection[str], topics: set[str]) -> None:
         is_new = not self._topics.issuperset(names)
-        self._topics.update(names)
+        self._topics = topics
         if any(self._metadata.topic(name) is None for name in names):
             self._is_stale = True
             if is_new and self.failure is None:
                 # The pause is for who asks the same again, and nobody has asked for these.
                 self._not_before_s = 0.0
-
-    def set_topics(self, names: Collection[str]) -> None:
-        """Be interested in these and no others."""
-        self._topics = set(names)
-        self.add_topics(())
 
     def is_stale(self) -> None:
         """Somebody found the metadata wrong: ask again, after a pause if that was just done."""

@@ -133,9 +133,7 @@ class ConsumerCore:
         self._buffer.drop(removed)
         self.poll_side.hand_out.drop(removed)
         self.group.note_identity()
-        names = self.subscription.topics() | self.group.topics()
-        self._upkeep.set_topics(names)
-        self._upkeep.add_topics(names)
+        self._upkeep.set_topics(self.subscription.topics() | self.group.topics())
         self._driver.wake()
 
     def _metadata_changed(self) -> None:
