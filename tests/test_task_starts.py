@@ -13,11 +13,11 @@ _STARTS = ("create_task", "ensure_future")
 #: How many tasks a module starts by itself, and who hears of their ends.
 _SHORT_LIVED = {
     "base/background_tasks.py": (3, "this is the place"),
-    "broker/broker_channels.py": (2, "whoever wants the connection; nobody needs one's end"),
-    "broker/coordinators.py": (1, "whoever needs the modules imports them too"),
+    "broker/peers/channels.py": (2, "whoever wants the connection; nobody needs one's end"),
+    "broker/wiring/coordinators.py": (1, "whoever needs the modules imports them too"),
     "broker/metrics/metrics_endpoint.py": (1, "whoever asked for the page"),
-    "broker/producer_ids.py": (1, "whoever needs an id; what comes in advance is logged"),
-    "broker/request_tasks.py": (1, "the client: handlers answer what fails"),
+    "broker/transactions/producer_ids.py": (1, "whoever needs an id; what is early is logged"),
+    "broker/requests/tasks.py": (1, "the client: handlers answer what fails"),
     "cluster/change_turns.py": (1, "whoever asked for the change"),
     "cluster/cluster_member.py": (2, "the start; when it is over the membership is watched"),
     "cluster/store/embedded_store.py": (1, "all who wait for the round, and who come later"),

@@ -14,12 +14,12 @@ import pytest
 from headwater.base.background_tasks import BackgroundTaskError
 from headwater.base.ids import TopicPartition
 from headwater.broker import server
-from headwater.broker.coordinator_topics import CoordinatorKind
-from headwater.broker.leader_rebalancing import LeaderRebalancing
+from headwater.broker.peers.leader_rebalancing import LeaderRebalancing
 from headwater.broker.server import BrokerServer
 from headwater.broker.settings.static_settings import static_of
-from headwater.broker.start_faults import StartError
-from headwater.broker.transaction_markers import MarkerSender
+from headwater.broker.start.faults import StartError
+from headwater.broker.transactions.markers import MarkerSender
+from headwater.broker.wiring.coordinator_topics import CoordinatorKind
 from headwater.cli.broker_process import run_broker
 from headwater.cluster.broker_changes import BrokerChanges
 from headwater.cluster.cluster_member import ClusterMember

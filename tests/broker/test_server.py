@@ -13,7 +13,7 @@ from headwater.base.errors import ErrorCode
 from headwater.base.settings import SettingError
 from headwater.broker.server import BrokerServer
 from headwater.broker.settings.static_settings import static_of
-from headwater.broker.start_faults import StartError
+from headwater.broker.start.faults import StartError
 from headwater.net.peer_channel import PeerChannel, PeerUnavailableError
 from headwater.wire.messages.init_producer_id import InitProducerIdRequest
 from headwater.wire.messages.metadata import MetadataRequest

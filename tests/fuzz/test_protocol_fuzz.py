@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.broker.api_table import API_TABLE
+from headwater.broker.requests.api_table import API_TABLE
 from headwater.wire.api_keys import INTER_BROKER_APIS, ApiKey
 from headwater.wire.frames import encode_request
 from headwater.wire.messages.api_versions import ApiVersionsRequest

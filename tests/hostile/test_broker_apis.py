@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from headwater.base.errors import ErrorCode
-from headwater.broker.broker_proof import _INITIATOR, NONCE_BYTES, BrokerProof, Challenge
+from headwater.broker.access.broker_proof import _INITIATOR, NONCE_BYTES, BrokerProof, Challenge
 from headwater.net.peer_channel import PeerChannel
 from headwater.net.peer_errors import PeerUnavailableError
 from headwater.wire.api_keys import INTER_BROKER_APIS, PRIVATE_APIS, ApiKey

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from headwater.broker.coordinator_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from headwater.broker.wiring.coordinator_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from headwater.coordinator.group.classic_group import ClassicGroup
 from headwater.coordinator.group.offset_store import OffsetStore
 from headwater.coordinator.outcome import nothing_follows

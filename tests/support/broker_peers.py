@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from headwater.base.clocks import SystemClock
-from headwater.broker.broker_proof import BrokerProof
+from headwater.broker.access.broker_proof import BrokerProof
 from headwater.broker.context import BrokerContext
 from headwater.cluster.cluster_identity import prepare_store
 from headwater.cluster.cluster_secret import establish_cluster_secret

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from headwater.base.errors import KafkaError
-from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import BrokerContext, RequestContext
+from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.server import BrokerServer
 from headwater.broker.settings.static_settings import static_of
 from headwater.cluster.new_topic import NewTopic

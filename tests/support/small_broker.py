@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from headwater.broker.broker_proof import BrokerProof
+from headwater.broker.access.broker_proof import BrokerProof
 from headwater.net.exchange import Exchange
 from headwater.wire.api_keys import SCHEMA_VERSIONS, ApiKey
 from headwater.wire.cluster_messages.prove_broker import ProveBrokerRequest

@@ -12,9 +12,9 @@ from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import Clock
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.loop_timer import LoopTimer
-from headwater.broker.api_table import ApiTable
 from headwater.broker.metrics.broker_metrics import BrokerMetrics
-from headwater.broker.request_tasks import RequestTasks
+from headwater.broker.requests.api_table import ApiTable
+from headwater.broker.requests.tasks import RequestTasks
 from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.cluster.cluster_member import ClusterMember
 from headwater.cluster.controller import Controller
@@ -27,13 +27,13 @@ from headwater.storage.flush import RunInThread
 from headwater.wire.api_keys import ApiKey
 
 if TYPE_CHECKING:
-    from headwater.broker.broker_channels import BrokerChannels
-    from headwater.broker.broker_proof import BrokerProof
-    from headwater.broker.coordinator_topics import CoordinatorTopics
-    from headwater.broker.fetch_sessions import FetchSessions
-    from headwater.broker.producer_ids import ProducerIds
-    from headwater.broker.replication import Replication
-    from headwater.broker.transaction_partitions import TransactionPartitions
+    from headwater.broker.access.broker_proof import BrokerProof
+    from headwater.broker.fetch.sessions import FetchSessions
+    from headwater.broker.peers.channels import BrokerChannels
+    from headwater.broker.transactions.partitions import TransactionPartitions
+    from headwater.broker.transactions.producer_ids import ProducerIds
+    from headwater.broker.wiring.coordinator_topics import CoordinatorTopics
+    from headwater.broker.wiring.replication import Replication
     from headwater.coordinator.group.group_shard import GroupShard
     from headwater.coordinator.runtime import CoordinatorRuntime
     from headwater.coordinator.txn.transaction_shard import TransactionShard

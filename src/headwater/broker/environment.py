@@ -39,7 +39,7 @@ async def open_store(
     """ZooKeeper where `zookeeper.connect` names one, else the data directory's own store."""
     if settings.optional_text("zookeeper.connect"):
         # Not imported by a broker that stands alone.
-        from headwater.broker.zookeeper_settings import zookeeper_connector
+        from headwater.broker.start.zookeeper import zookeeper_connector
 
         return zookeeper_connector(settings)
     journal = SqliteJournal(f"{directory}/{METADATA_FILE}", run_in_thread)

@@ -24,34 +24,34 @@ from headwater.base.checks import InvariantViolation
 from headwater.base.errors import KafkaError
 from headwater.base.loop_timer import LoopTimer
 from headwater.base.settings import SettingError, SettingValues
-from headwater.broker.api_table import API_TABLE
-from headwater.broker.broker_proof import BrokerProof
-from headwater.broker.cluster_entry import enter_cluster
+from headwater.broker.access.broker_proof import BrokerProof
 from headwater.broker.context import BrokerContext
-from headwater.broker.controlled_shutdown import hand_over_leaderships
-from headwater.broker.coordinators import Coordinators
-from headwater.broker.descriptor_shares import share_descriptors
-from headwater.broker.dispatcher import Dispatcher
 from headwater.broker.environment import BrokerEnvironment
-from headwater.broker.fetch_sessions import FetchSessions
-from headwater.broker.image_follower import ImageFollower
-from headwater.broker.leader_rebalancing import LeaderRebalancing, make_rebalancing
-from headwater.broker.listeners import Listeners
-from headwater.broker.log_upkeep import LogUpkeep
+from headwater.broker.fetch.sessions import FetchSessions
 from headwater.broker.metrics.broker_metrics import BrokerMetrics
 from headwater.broker.metrics.load_meter import LoadMeter
-from headwater.broker.producer_ids import ProducerIds, allocate_block
-from headwater.broker.replication import Replication
-from headwater.broker.request_tasks import RequestTasks
+from headwater.broker.peers.controlled_shutdown import hand_over_leaderships
+from headwater.broker.peers.leader_rebalancing import LeaderRebalancing, make_rebalancing
+from headwater.broker.requests.api_table import API_TABLE
+from headwater.broker.requests.dispatcher import Dispatcher
+from headwater.broker.requests.listeners import Listeners
+from headwater.broker.requests.tasks import RequestTasks
 from headwater.broker.settings.broker_settings import BrokerSettings
-from headwater.broker.start_faults import START_FAULTS, StartError
-from headwater.broker.start_options import (
+from headwater.broker.start.cluster_entry import enter_cluster
+from headwater.broker.start.descriptor_shares import share_descriptors
+from headwater.broker.start.faults import START_FAULTS, StartError
+from headwater.broker.start.options import (
     broker_info,
     controller_options,
     log_environment,
     old_session_s,
     partition_rules,
 )
+from headwater.broker.transactions.producer_ids import ProducerIds, allocate_block
+from headwater.broker.wiring.coordinators import Coordinators
+from headwater.broker.wiring.image_follower import ImageFollower
+from headwater.broker.wiring.log_upkeep import LogUpkeep
+from headwater.broker.wiring.replication import Replication
 from headwater.broker.worker_pool import WorkerPool
 from headwater.cluster.cluster_member import ClusterMember
 from headwater.cluster.store.errors import StoreError

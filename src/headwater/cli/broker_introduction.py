@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from headwater.base.settings import SettingValues
-from headwater.broker.descriptor_shares import share_descriptors
 from headwater.broker.server import BrokerServer
+from headwater.broker.start.descriptor_shares import share_descriptors
 from headwater.cli.durability_promise import durability_promise
 from headwater.cli.open_files import DESCRIPTORS_MIN
 from headwater.storage.log_settings import log_directory_paths

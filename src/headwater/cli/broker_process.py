@@ -26,7 +26,7 @@ from headwater.base.printable import PrintableFormatter, printable
 from headwater.base.settings import SettingValues
 from headwater.broker.environment import BrokerEnvironment
 from headwater.broker.server import BrokerServer
-from headwater.broker.start_faults import StartError
+from headwater.broker.start.faults import StartError
 from headwater.cli.broker_introduction import announcement, introduction, store_text
 from headwater.cli.development_cluster import broker_settings, store_directory
 from headwater.cli.open_files import raise_open_files_limit

@@ -12,7 +12,7 @@ import os
 from typing import Final
 
 from headwater.base.settings import SettingError, SettingValues
-from headwater.broker.settings.identity_settings import broker_id_of
+from headwater.broker.settings.rows.identity import broker_id_of
 from headwater.broker.settings.static_settings import check_static
 from headwater.net.endpoint import PORT_MAX, join_address, parse_endpoints, split_address
 from headwater.storage.log_settings import log_directory_paths

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from typing import Final
 
 from headwater.base.settings import SettingTable, render_markdown
-from headwater.broker.settings.accepted_settings import ACCEPTED_SETTINGS
-from headwater.broker.settings.cluster_settings import CLUSTER_SETTINGS
-from headwater.broker.settings.coordinator_settings import COORDINATOR_SETTINGS
-from headwater.broker.settings.identity_settings import IDENTITY_SETTINGS
-from headwater.broker.settings.metrics_settings import METRICS_SETTINGS
-from headwater.broker.settings.network_settings import NETWORK_SETTINGS
-from headwater.broker.settings.replication_settings import REPLICATION_SETTINGS
-from headwater.broker.settings.request_settings import REQUEST_SETTINGS
+from headwater.broker.settings.rows.accepted import ACCEPTED_SETTINGS
+from headwater.broker.settings.rows.cluster import CLUSTER_SETTINGS
+from headwater.broker.settings.rows.coordinators import COORDINATOR_SETTINGS
+from headwater.broker.settings.rows.identity import IDENTITY_SETTINGS
+from headwater.broker.settings.rows.metrics import METRICS_SETTINGS
+from headwater.broker.settings.rows.network import NETWORK_SETTINGS
+from headwater.broker.settings.rows.replication import REPLICATION_SETTINGS
+from headwater.broker.settings.rows.requests import REQUEST_SETTINGS
+from headwater.broker.settings.rows.topic_creation import TOPIC_CREATION_SETTINGS
 from headwater.broker.settings.tables import BROKER_SETTINGS, TOPIC_SETTINGS
-from headwater.broker.settings.topic_creation_settings import TOPIC_CREATION_SETTINGS
 from headwater.storage.log_settings import LOG_SETTINGS
 
 HEADING: Final = """# Settings

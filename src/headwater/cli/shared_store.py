@@ -12,7 +12,7 @@ from typing import Final
 
 from headwater.base.clocks import Clock
 from headwater.broker.settings.broker_settings import BrokerSettings
-from headwater.broker.start_faults import StartError
+from headwater.broker.start.faults import StartError
 from headwater.broker.worker_pool import WorkerPool
 from headwater.cluster.store.embedded_store import EmbeddedConnector, EmbeddedStore
 from headwater.cluster.store.sqlite_journal import METADATA_FILE, SqliteJournal

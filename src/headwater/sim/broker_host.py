@@ -20,7 +20,7 @@ from headwater.base.randomness import SeededRandom
 from headwater.broker.environment import BrokerEnvironment, OpenStore
 from headwater.broker.server import BrokerServer
 from headwater.broker.settings.static_settings import static_of
-from headwater.broker.start_faults import StartError
+from headwater.broker.start.faults import StartError
 from headwater.sim.clock import SimulatedClock
 from headwater.sim.disk_faults import CHANGES, PowerCut, SimulatedCrash
 from headwater.sim.faulty_disk import FaultyDisk

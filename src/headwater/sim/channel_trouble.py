@@ -11,7 +11,7 @@ import asyncio
 from random import Random
 from typing import Any
 
-from headwater.broker.broker_channels import BrokerChannels
+from headwater.broker.peers.channels import BrokerChannels
 from headwater.net.peer_errors import PeerUnavailableError
 from headwater.wire.schema import Message
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
-from headwater.broker.coordinator_topics import CoordinatorKind
+from headwater.broker.wiring.coordinator_topics import CoordinatorKind
 from headwater.sim.broker_link import PASSING, BrokerLink, Unanswered
 from headwater.sim.committed_reader import CommittedReader
 from headwater.sim.coordinator_lookup import find_coordinator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from headwater.base.errors import ErrorCode
-from headwater.broker.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
+from headwater.broker.access.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
 from headwater.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,

@@ -197,7 +197,7 @@ def test_a_client_whose_time_is_over_finds_the_topic_later(tmp_path: Path) -> No
 
 
 POLICY = """
-from headwater.broker.topic_policy import PolicyViolation
+from headwater.broker.topics.policy import PolicyViolation
 
 class FewPartitions:
     def validate(self, name, partitions, replication_factor, assignments, configs):

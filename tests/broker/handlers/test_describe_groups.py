@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from headwater.base.errors import ErrorCode
-from headwater.broker.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
+from headwater.broker.access.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
 from headwater.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,

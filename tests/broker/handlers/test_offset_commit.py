@@ -9,7 +9,7 @@ import pytest
 
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
-from headwater.broker.coordinator_topics import CoordinatorKind
+from headwater.broker.wiring.coordinator_topics import CoordinatorKind
 from headwater.cluster.cluster_member import ClusterMember
 from headwater.coordinator.group.offset_commit import NewOffset
 from headwater.coordinator.outcome import ProducerIdentity

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from headwater.broker.coordinator_topics import CoordinatorKind
 from headwater.broker.metrics.load_meter import LoadMeter
 from headwater.broker.metrics.report import MetricsReport
+from headwater.broker.wiring.coordinator_topics import CoordinatorKind
 from headwater.net.limits import ConnectionLimits
 from headwater.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.broker import zookeeper_settings
 from headwater.broker.settings.broker_settings import BrokerSettings
-from headwater.broker.zookeeper_settings import zookeeper_connector
+from headwater.broker.start import zookeeper as zookeeper_settings
+from headwater.broker.start.zookeeper import zookeeper_connector
 from headwater.cluster.controller import Controller
 from headwater.cluster.image import ConfigResource, ResourceKind
 from headwater.cluster.new_topic import NewTopic

@@ -9,7 +9,7 @@ from headwater.base.settings import SettingError
 from headwater.broker.settings import connection_limits
 from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.broker.settings.connection_limits import make_connection_limits
-from headwater.broker.settings.network_settings import host_limits
+from headwater.broker.settings.rows.network import host_limits
 from headwater.broker.settings.tables import BROKER_SETTINGS
 from tests.support.config_image import FakeConfigImage
 

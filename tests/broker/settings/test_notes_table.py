@@ -56,7 +56,7 @@ _HERE = "tests/broker/settings"
 _LOGS = f"{_HERE}/test_log_effects.py"
 _OTHERS = f"{_HERE}/test_effects.py"
 _HANDLERS = "tests/broker/handlers"
-_REBALANCING = "tests/broker/test_leader_rebalancing.py"
+_REBALANCING = "tests/broker/peers/test_leader_rebalancing.py"
 
 #: A file and the function in it that changes the setting and sees what follows.
 EFFECT_TESTS = {

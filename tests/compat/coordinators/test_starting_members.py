@@ -17,7 +17,7 @@ import pytest
 
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
-from headwater.broker.coordinator_topics import CoordinatorKind
+from headwater.broker.wiring.coordinator_topics import CoordinatorKind
 from headwater.client.producer.async_producer import AsyncProducer
 from headwater.cluster.cluster_member import ClusterMember
 from headwater.coordinator.group.offset_commit import NewOffset

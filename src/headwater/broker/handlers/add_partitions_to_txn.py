@@ -20,9 +20,9 @@ from collections.abc import Mapping, Sequence
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import RequestContext
-from headwater.broker.transactional_requests import error_code
+from headwater.broker.requests.api_handler import ApiHandler
+from headwater.broker.transactions.requests import error_code
 from headwater.coordinator.outcome import ProducerIdentity
 from headwater.coordinator.txn.transaction_metadata import EPOCH_PER_TRANSACTION
 from headwater.wire.api_keys import ApiKey

@@ -6,9 +6,9 @@ For brokers only. A block is noted durably before it is given away, so no id is 
 from __future__ import annotations
 
 from headwater.base.errors import KafkaError
-from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import RequestContext
-from headwater.broker.registered_brokers import check_broker_epoch
+from headwater.broker.peers.registered_brokers import check_broker_epoch
+from headwater.broker.requests.api_handler import ApiHandler
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,

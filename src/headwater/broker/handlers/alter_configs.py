@@ -6,10 +6,10 @@
 Clients of today use IncrementalAlterConfigs instead. Levels of loggers cannot be changed so.
 """
 
-from headwater.broker.api_handler import ApiHandler
-from headwater.broker.config_alteration import ResourceChange, alter_configs
 from headwater.broker.context import RequestContext
+from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.settings.config_changes import ConfigOperation, Operation
+from headwater.broker.topics.config_alteration import ResourceChange, alter_configs
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.alter_configs import (
     AlterConfigsRequest,

@@ -9,8 +9,8 @@ leader's wish is not to be.
 from __future__ import annotations
 
 from headwater.base.errors import KafkaError
-from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import RequestContext
+from headwater.broker.requests.api_handler import ApiHandler
 from headwater.wire.api_keys import ApiKey, VersionRange
 from headwater.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 

@@ -10,8 +10,8 @@ REPLICA_NOT_AVAILABLE.
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import BrokerContext, RequestContext
+from headwater.broker.requests.api_handler import ApiHandler
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from headwater.base.errors import ErrorCode
-from headwater.broker.api_handler import ApiHandler
+from headwater.broker.requests.api_handler import ApiHandler
 from headwater.wire.api_keys import INTER_BROKER_APIS, ApiKey, VersionRange
 from headwater.wire.messages.api_versions import (
     ApiVersion,

@@ -10,9 +10,9 @@ asked for nothing but a controlled shutdown. `should_shut_down` says that all wa
 from __future__ import annotations
 
 from headwater.base.errors import KafkaError
-from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import RequestContext
-from headwater.broker.registered_brokers import check_broker_epoch
+from headwater.broker.peers.registered_brokers import check_broker_epoch
+from headwater.broker.requests.api_handler import ApiHandler
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.broker_heartbeat import (
     BrokerHeartbeatRequest,

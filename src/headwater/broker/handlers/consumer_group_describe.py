@@ -12,9 +12,9 @@ from __future__ import annotations
 import asyncio
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.broker.api_handler import ApiHandler
-from headwater.broker.authorized_operations import GROUP_OPERATIONS
+from headwater.broker.access.authorized_operations import GROUP_OPERATIONS
 from headwater.broker.context import RequestContext
+from headwater.broker.requests.api_handler import ApiHandler
 from headwater.coordinator.group.classic_errors import check_group_id
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.consumer_group_describe import (

@@ -11,8 +11,8 @@ have, and leaves (epoch -1, or -2 for a static member that will be back).
 from __future__ import annotations
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import RequestContext
+from headwater.broker.requests.api_handler import ApiHandler
 from headwater.coordinator.group.classic_member import JoiningClient
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.consumer_group_heartbeat import (

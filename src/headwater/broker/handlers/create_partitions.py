@@ -9,10 +9,10 @@ twice is refused once. Brokers other than the controller forward the request.
 """
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.broker.api_handler import ApiHandler
-from headwater.broker.change_limits import check_change_count, within
 from headwater.broker.context import RequestContext
-from headwater.broker.fair_turns import in_turns
+from headwater.broker.requests.api_handler import ApiHandler
+from headwater.broker.requests.fair_turns import in_turns
+from headwater.broker.topics.change_limits import check_change_count, within
 from headwater.cluster.image import ClusterImage
 from headwater.cluster.new_topic import NewPartitions
 from headwater.wire.api_keys import ApiKey

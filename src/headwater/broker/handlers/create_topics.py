@@ -11,11 +11,11 @@ that are still being made are answered with REQUEST_TIMED_OUT.
 """
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.broker.api_handler import ApiHandler
-from headwater.broker.change_limits import check_change_count, within
 from headwater.broker.context import RequestContext
-from headwater.broker.fair_turns import DESCRIPTIONS_PER_TURN, in_turns
+from headwater.broker.requests.api_handler import ApiHandler
+from headwater.broker.requests.fair_turns import DESCRIPTIONS_PER_TURN, in_turns
 from headwater.broker.settings.config_entries import topic_entries
+from headwater.broker.topics.change_limits import check_change_count, within
 from headwater.cluster.image import ClusterImage
 from headwater.cluster.new_topic import CreatedTopic, ManualAssignment, NewTopic
 from headwater.wire.api_keys import ApiKey

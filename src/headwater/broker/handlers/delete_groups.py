@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import RequestContext
+from headwater.broker.requests.api_handler import ApiHandler
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.delete_groups import (
     DeletableGroupResult,

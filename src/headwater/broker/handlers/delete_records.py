@@ -10,9 +10,9 @@ replicas have followed, or until the request's time is over.
 """
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import RequestContext
-from headwater.broker.fair_turns import in_turns
+from headwater.broker.requests.api_handler import ApiHandler
+from headwater.broker.requests.fair_turns import in_turns
 from headwater.cluster.image import is_internal
 from headwater.replication.delayed_delete_records import AwaitedDeletion, DelayedDeleteRecords
 from headwater.replication.partition import Partition

@@ -15,10 +15,10 @@ from collections import Counter
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import ZERO_TOPIC_ID
-from headwater.broker.api_handler import ApiHandler
-from headwater.broker.change_limits import check_change_count, within
 from headwater.broker.context import RequestContext
-from headwater.broker.fair_turns import in_turns
+from headwater.broker.requests.api_handler import ApiHandler
+from headwater.broker.requests.fair_turns import in_turns
+from headwater.broker.topics.change_limits import check_change_count, within
 from headwater.cluster.image import ClusterImage, TopicImage
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.delete_topics import (

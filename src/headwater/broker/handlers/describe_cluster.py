@@ -7,11 +7,11 @@
 """
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.broker.advertised_addresses import client_side
-from headwater.broker.api_handler import ApiHandler
-from headwater.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
+from headwater.broker.access.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
 from headwater.broker.context import RequestContext
-from headwater.broker.partition_description import ReachableBrokers
+from headwater.broker.peers.advertised_addresses import client_side
+from headwater.broker.requests.api_handler import ApiHandler
+from headwater.broker.topics.partition_description import ReachableBrokers
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.describe_cluster import (
     DescribeClusterBroker,

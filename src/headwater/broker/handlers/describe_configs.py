@@ -12,15 +12,9 @@ set for all brokers at run time. A resource type that has no settings here is an
 from collections.abc import Collection, Iterator
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.broker.api_handler import ApiHandler
-from headwater.broker.config_alteration import (
-    ResourceType,
-    broker_resource,
-    check_own_id,
-    topic_resource,
-)
 from headwater.broker.context import BrokerContext, RequestContext
-from headwater.broker.fair_turns import DESCRIPTIONS_PER_TURN, in_turns
+from headwater.broker.requests.api_handler import ApiHandler
+from headwater.broker.requests.fair_turns import DESCRIPTIONS_PER_TURN, in_turns
 from headwater.broker.settings.config_entries import (
     ConfigEntry,
     ConfigSource,
@@ -29,6 +23,12 @@ from headwater.broker.settings.config_entries import (
     topic_entries,
 )
 from headwater.broker.settings.logger_levels import logger_levels
+from headwater.broker.topics.config_alteration import (
+    ResourceType,
+    broker_resource,
+    check_own_id,
+    topic_resource,
+)
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.describe_configs import (
     DescribeConfigsRequest,

@@ -14,8 +14,8 @@ the log that serves.
 from collections.abc import Iterable, Mapping
 
 from headwater.base.errors import ErrorCode
-from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import BrokerContext, RequestContext
+from headwater.broker.requests.api_handler import ApiHandler
 from headwater.storage.directories.log_directory import LogDirectory
 from headwater.storage.partition_log import PartitionLog
 from headwater.wire.api_keys import ApiKey

@@ -9,9 +9,9 @@ begins; one that no coordinator knows of is a hanging transaction.
 from __future__ import annotations
 
 from headwater.base.errors import KafkaError
-from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import RequestContext
-from headwater.broker.fair_turns import in_turns
+from headwater.broker.requests.api_handler import ApiHandler
+from headwater.broker.requests.fair_turns import in_turns
 from headwater.storage.producer_entry import ProducerEntry
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.describe_producers import (

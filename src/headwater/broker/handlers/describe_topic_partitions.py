@@ -10,12 +10,12 @@ count for nothing.
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import validate_topic_name
-from headwater.broker.advertised_addresses import client_side
-from headwater.broker.api_handler import ApiHandler
-from headwater.broker.authorized_operations import TOPIC_OPERATIONS
+from headwater.broker.access.authorized_operations import TOPIC_OPERATIONS
 from headwater.broker.context import RequestContext
-from headwater.broker.fair_turns import in_turns
-from headwater.broker.partition_description import ReachableBrokers
+from headwater.broker.peers.advertised_addresses import client_side
+from headwater.broker.requests.api_handler import ApiHandler
+from headwater.broker.requests.fair_turns import in_turns
+from headwater.broker.topics.partition_description import ReachableBrokers
 from headwater.cluster.image import TopicImage, is_internal
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.describe_topic_partitions import (

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import defaultdict
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import RequestContext
+from headwater.broker.requests.api_handler import ApiHandler
 from headwater.coordinator.txn.transaction_metadata import TransactionMetadata
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.describe_transactions import (

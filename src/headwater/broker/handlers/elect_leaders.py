@@ -15,10 +15,10 @@ from collections.abc import Mapping
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.broker.api_handler import ApiHandler
-from headwater.broker.change_limits import within
 from headwater.broker.context import RequestContext
-from headwater.broker.fair_turns import in_turns
+from headwater.broker.requests.api_handler import ApiHandler
+from headwater.broker.requests.fair_turns import in_turns
+from headwater.broker.topics.change_limits import within
 from headwater.cluster.elections import ElectionType
 from headwater.cluster.image import ClusterImage
 from headwater.wire.api_keys import ApiKey

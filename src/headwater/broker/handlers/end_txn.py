@@ -12,9 +12,9 @@ The answer means that the outcome is decided for good; partitions get to know it
 from __future__ import annotations
 
 from headwater.base.errors import KafkaError
-from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import RequestContext
-from headwater.broker.transactional_requests import error_code, with_producer_id
+from headwater.broker.requests.api_handler import ApiHandler
+from headwater.broker.transactions.requests import error_code, with_producer_id
 from headwater.coordinator.outcome import ProducerIdentity
 from headwater.coordinator.txn.transaction_metadata import EPOCH_PER_TRANSACTION
 from headwater.wire.api_keys import ApiKey

@@ -28,11 +28,11 @@ from typing import TYPE_CHECKING
 
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.broker.api_handler import ExchangeHandler
-from headwater.broker.fetch_answer import FetchAnswer
-from headwater.broker.fetch_session import FINAL_EPOCH, INVALID_SESSION_ID, FetchSession
-from headwater.broker.fetch_sessions import is_incremental
-from headwater.broker.replica_session import ReplicaSession
+from headwater.broker.fetch.answer import FetchAnswer
+from headwater.broker.fetch.replica_session import ReplicaSession
+from headwater.broker.fetch.session import FINAL_EPOCH, INVALID_SESSION_ID, FetchSession
+from headwater.broker.fetch.sessions import is_incremental
+from headwater.broker.requests.api_handler import ExchangeHandler
 from headwater.replication.delayed_fetch import DelayedFetch, DelayedReplicaFetch
 from headwater.replication.fetch import (
     CONSUMER_REPLICA_ID,

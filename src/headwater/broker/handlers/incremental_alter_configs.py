@@ -5,10 +5,10 @@
 - v1: flexible.
 """
 
-from headwater.broker.api_handler import ApiHandler
-from headwater.broker.config_alteration import ResourceChange, alter_configs
 from headwater.broker.context import RequestContext
+from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.settings.config_changes import ConfigOperation
+from headwater.broker.topics.config_alteration import ResourceChange, alter_configs
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.incremental_alter_configs import (
     AlterConfigsResourceResponse,

@@ -15,10 +15,10 @@ coordinator decides.
 from __future__ import annotations
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import RequestContext
-from headwater.broker.coordinator_topics import CoordinatorKind
-from headwater.broker.transactional_requests import error_code, with_producer_id
+from headwater.broker.requests.api_handler import ApiHandler
+from headwater.broker.transactions.requests import error_code, with_producer_id
+from headwater.broker.wiring.coordinator_topics import CoordinatorKind
 from headwater.coordinator.outcome import ProducerIdentity
 from headwater.coordinator.txn.producer_initialization import (
     InitialisationRequest,

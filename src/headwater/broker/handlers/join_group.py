@@ -17,8 +17,8 @@ The answer comes when all members have joined, which may take as long as the reb
 from __future__ import annotations
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import RequestContext
+from headwater.broker.requests.api_handler import ApiHandler
 from headwater.coordinator.group.classic_errors import check_group_id
 from headwater.coordinator.group.classic_member import JoiningClient
 from headwater.coordinator.group.group_shard import GroupShard

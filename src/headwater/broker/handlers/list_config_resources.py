@@ -8,9 +8,9 @@
 from collections.abc import Iterator
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.broker.api_handler import ApiHandler
-from headwater.broker.config_alteration import ResourceType
 from headwater.broker.context import BrokerContext, RequestContext
+from headwater.broker.requests.api_handler import ApiHandler
+from headwater.broker.topics.config_alteration import ResourceType
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.list_config_resources import (
     ConfigResource,

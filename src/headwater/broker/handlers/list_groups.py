@@ -14,8 +14,8 @@ it would lack them.
 from __future__ import annotations
 
 from headwater.base.errors import ErrorCode
-from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import RequestContext
+from headwater.broker.requests.api_handler import ApiHandler
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.list_groups import (
     ListedGroup,

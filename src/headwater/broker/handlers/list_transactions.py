@@ -10,9 +10,9 @@ Names of states that do not exist are told apart in the answer.
 from __future__ import annotations
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import RequestContext
-from headwater.broker.fair_turns import in_turns
+from headwater.broker.requests.api_handler import ApiHandler
+from headwater.broker.requests.fair_turns import in_turns
 from headwater.coordinator.txn.transaction_filter import (
     TransactionFilter,
     matcher_of,

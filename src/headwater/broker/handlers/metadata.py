@@ -19,13 +19,17 @@ from typing import TypeVar
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import ZERO_TOPIC_ID, validate_topic_name
-from headwater.broker.advertised_addresses import client_side
-from headwater.broker.api_handler import ApiHandler
-from headwater.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
-from headwater.broker.auto_creation import create_missing
+from headwater.broker.access.authorized_operations import (
+    CLUSTER_OPERATIONS,
+    NOT_ASKED,
+    TOPIC_OPERATIONS,
+)
 from headwater.broker.context import RequestContext
-from headwater.broker.fair_turns import in_turns
-from headwater.broker.partition_description import PartitionDescription, ReachableBrokers
+from headwater.broker.peers.advertised_addresses import client_side
+from headwater.broker.requests.api_handler import ApiHandler
+from headwater.broker.requests.fair_turns import in_turns
+from headwater.broker.topics.auto_creation import create_missing
+from headwater.broker.topics.partition_description import PartitionDescription, ReachableBrokers
 from headwater.cluster.image import TopicImage, is_internal
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.metadata import (

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import RequestContext
+from headwater.broker.requests.api_handler import ApiHandler
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.offset_delete import (
     OffsetDeleteRequest,

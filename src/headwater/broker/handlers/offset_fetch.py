@@ -28,9 +28,9 @@ from typing import NamedTuple
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import RequestContext
-from headwater.broker.image_waits import wait_for_image
+from headwater.broker.requests.api_handler import ApiHandler
+from headwater.broker.requests.image_waits import wait_for_image
 from headwater.coordinator.group.offset_fetch import FetchedOffset, WantedOffset
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.offset_fetch import (

@@ -9,9 +9,9 @@ after an election: if the epoch ended in front of it, the log was truncated unde
 """
 
 from headwater.base.errors import KafkaError
-from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import RequestContext
-from headwater.broker.fair_turns import in_turns
+from headwater.broker.requests.api_handler import ApiHandler
+from headwater.broker.requests.fair_turns import in_turns
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,

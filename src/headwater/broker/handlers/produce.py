@@ -22,8 +22,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from headwater.base.errors import KafkaError
-from headwater.broker.api_handler import ExchangeHandler
-from headwater.broker.produce_appends import ProduceAppends
+from headwater.broker.produce.appends import ProduceAppends
+from headwater.broker.requests.api_handler import ExchangeHandler
 from headwater.replication.partition import Partition
 from headwater.replication.partition_rules import ACKS_ALL
 from headwater.wire.api_keys import ApiKey

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from headwater.broker.api_handler import ExchangeHandler
-from headwater.broker.broker_proof import NONCE_BYTES, Challenge
+from headwater.broker.access.broker_proof import NONCE_BYTES, Challenge
+from headwater.broker.requests.api_handler import ExchangeHandler
 from headwater.net.peer_identity import PeerIdentity
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.cluster_messages.prove_broker import ProveBrokerRequest, ProveBrokerResponse

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.settings import SettingError
-from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import RequestContext
+from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.settings.config_changes import check_distinct
 from headwater.cluster.image import ConfigResource, ResourceKind
 from headwater.cluster.image_rules import ImageFaultError, check_resource

@@ -18,8 +18,8 @@ from collections.abc import Callable
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.broker.api_handler import ApiHandler
 from headwater.broker.context import RequestContext
+from headwater.broker.requests.api_handler import ApiHandler
 from headwater.coordinator.group.group_shard import GroupShard
 from headwater.coordinator.group.offset_commit import Committer, NewOffset
 from headwater.coordinator.outcome import Change, ProducerIdentity

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.broker.api_handler import ApiHandler
+from headwater.broker.requests.api_handler import ApiHandler
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.cluster_messages.update_image import UpdateImageRequest, UpdateImageResponse
 

@@ -15,10 +15,10 @@ import asyncio
 from typing import Final
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.broker.api_handler import ApiHandler
+from headwater.broker.access.marker_rights import check_client_may_end, check_coordinator_epoch
 from headwater.broker.context import RequestContext
-from headwater.broker.coordinator_topics import OFFSETS_TOPIC
-from headwater.broker.marker_rights import check_client_may_end, check_coordinator_epoch
+from headwater.broker.requests.api_handler import ApiHandler
+from headwater.broker.wiring.coordinator_topics import OFFSETS_TOPIC
 from headwater.coordinator.outcome import ProducerIdentity
 from headwater.replication.delayed_produce import AwaitedAppend, DelayedProduce
 from headwater.replication.partition_rules import ACKS_ALL

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from headwater.base.settings import SettingError, SettingValue, SettingValues
-from headwater.broker.settings.identity_settings import broker_id_of
+from headwater.broker.settings.rows.identity import broker_id_of
 from headwater.broker.settings.static_settings import static_of
 from headwater.broker.settings.stored_settings import StoredSettings
 from headwater.broker.settings.tables import BROKER_SETTINGS, TOPIC_SETTINGS

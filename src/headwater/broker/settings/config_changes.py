@@ -27,7 +27,7 @@ from headwater.broker.settings.dynamic_settings import (
     check_dynamic,
     check_topic_setting,
 )
-from headwater.broker.settings.network_settings import host_limits
+from headwater.broker.settings.rows.network import host_limits
 from headwater.broker.settings.tables import BROKER_SETTINGS, TOPIC_SETTINGS
 from headwater.storage.log_settings import log_config_of
 

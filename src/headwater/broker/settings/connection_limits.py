@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from headwater.broker.settings.broker_settings import BrokerSettings
-from headwater.broker.settings.network_settings import RESERVED_CONNECTIONS, host_limits
+from headwater.broker.settings.rows.network import RESERVED_CONNECTIONS, host_limits
 from headwater.net.limits import ConnectionLimits
 
 _DYNAMIC: Final = (

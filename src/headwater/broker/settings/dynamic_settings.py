@@ -9,7 +9,7 @@ from typing import Final
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.settings import DynamicScope, Setting, SettingError, SettingValue
-from headwater.broker.settings.network_settings import OVERRIDES, parse_host_limits
+from headwater.broker.settings.rows.network import OVERRIDES, parse_host_limits
 from headwater.broker.settings.tables import BROKER_SETTINGS, TOPIC_SETTINGS
 
 _REMOTE_STORAGE: Final = "remote.storage.enable"

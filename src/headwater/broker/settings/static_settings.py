@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from headwater.base.settings import SettingError, SettingValues, read_properties_file
-from headwater.broker.settings.cluster_settings import check_cluster_settings
-from headwater.broker.settings.identity_settings import broker_id_of
-from headwater.broker.settings.network_settings import host_limits
+from headwater.broker.settings.rows.cluster import check_cluster_settings
+from headwater.broker.settings.rows.identity import broker_id_of
+from headwater.broker.settings.rows.network import host_limits
 from headwater.broker.settings.tables import BROKER_SETTINGS
 from headwater.net.endpoint import Endpoint, parse_endpoints, split_address
 from headwater.storage.log_settings import log_directory_paths, make_log_config

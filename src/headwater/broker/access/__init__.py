@@ -1,0 +1,1 @@
+"""Who may do what: brokers that prove to be such, and what others are allowed."""

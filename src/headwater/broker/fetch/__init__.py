@@ -1,0 +1,1 @@
+"""Fetch sessions, and the answers to fetches."""

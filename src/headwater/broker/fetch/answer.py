@@ -1,0 +1,123 @@
+"""The answer to a fetch: what was read, in the shape of the protocol.
+
+Records stay in their files: the answer holds regions, which the connection sends. What went out is
+counted here, apart for consumers and for followers. A reader that came to the wrong broker is told
+where to go (`current_leaders`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.broker.peers.current_leaders import CurrentLeaders
+from headwater.replication.fetch import FetchedPartition
+from headwater.replication.partition import Partition, PartitionRead
+from headwater.wire.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+
+if TYPE_CHECKING:
+    from headwater.broker.context import RequestContext
+
+_LEADER_ERRORS: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+class FetchAnswer:
+    """Made for one answer."""
+
+    __slots__ = ("_context", "_is_follower", "_leaders")
+
+    def __init__(self, context: RequestContext, *, is_follower: bool) -> None:
+        self._context = context
+        self._is_follower = is_follower
+        self._leaders = CurrentLeaders(context)
+
+    def response(self, session_id: int, fetched: Iterable[FetchedPartition]) -> FetchResponse:
+        response = FetchResponse(
+            session_id=session_id,
+            responses=[
+                FetchableTopicResponse(
+                    topic=topic,
+                    topic_id=topic_id,
+                    partitions=[self._partition_data(each) for each in some],
+                )
+                for (topic, topic_id), some in groupby(
+                    fetched, lambda each: (each.target.topic, each.target.topic_id)
+                )
+            ],
+        )
+        response.node_endpoints = [
+            NodeEndpoint(node_id=node_id, host=host, port=port, rack=rack)
+            for node_id, host, port, rack in self._leaders.endpoints()
+        ]
+        return response
+
+    def _partition_data(self, fetched: FetchedPartition) -> PartitionData:
+        index = fetched.target.partition
+        if fetched.error is not None:
+            return self._error_data(fetched, fetched.error)
+        partition, read = fetched.partition, fetched.read
+        if fetched.diverging is not None and partition is not None:
+            return PartitionData(
+                partition_index=index,
+                high_watermark=partition.high_watermark,
+                last_stable_offset=partition.last_stable_offset,
+                log_start_offset=partition.log_start_offset,
+                diverging_epoch=EpochEndOffset(
+                    epoch=fetched.diverging.epoch, end_offset=fetched.diverging.end_offset
+                ),
+                aborted_transactions=None,
+                records=b"",
+            )
+        if read is None or partition is None:
+            return PartitionData(partition_index=index, aborted_transactions=None, records=b"")
+        return self._read_data(index, partition, read)
+
+    def _read_data(self, index: int, partition: Partition, read: PartitionRead) -> PartitionData:
+        region = read.log_read.region
+        if self._is_follower:
+            partition.replication_bytes_out += read.log_read.size
+        else:
+            partition.bytes_out += read.log_read.size
+        aborted = None
+        if read.aborted is not None:
+            aborted = [
+                AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
+                for each in read.aborted
+            ]
+        return PartitionData(
+            partition_index=index,
+            high_watermark=read.high_watermark,
+            last_stable_offset=read.last_stable_offset,
+            log_start_offset=read.log_start_offset,
+            aborted_transactions=aborted,
+            records=b"" if region is None else region,
+        )
+
+    def _error_data(self, fetched: FetchedPartition, error: KafkaError) -> PartitionData:
+        self._context.record_error(error.code)
+        target = fetched.target
+        data = PartitionData(
+            partition_index=target.partition,
+            error_code=error.code,
+            high_watermark=-1,
+            # As Kafka has it: null if there is such a partition, empty if not.
+            aborted_transactions=[] if fetched.partition is None else None,
+            records=b"",
+        )
+        if error.code in _LEADER_ERRORS:
+            topic = target.topic or self._context.broker.image.topic_names.get(target.topic_id, "")
+            leader = self._leaders.find(topic, target.partition, fetched.partition)
+            data.current_leader = LeaderIdAndEpoch(
+                leader_id=leader.leader_id, leader_epoch=leader.leader_epoch
+            )
+        return data

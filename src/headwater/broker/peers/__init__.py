@@ -1,0 +1,1 @@
+"""The other brokers: ways to them, their addresses, and what they lead."""

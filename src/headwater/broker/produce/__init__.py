@@ -1,0 +1,1 @@
+"""A produce request on its way into partitions."""

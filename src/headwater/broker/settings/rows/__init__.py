@@ -1,0 +1,1 @@
+"""The settings of a broker, one row each, by area."""

@@ -1,0 +1,62 @@
+"""Settings that are taken so that a configuration written for Kafka can be used as it is.
+
+Nothing here changes what a broker does. What would be dangerous to ignore, such as keys and
+authorizers, is not in the table, so that a broker refuses to start with it.
+"""
+
+from typing import Final
+
+from headwater.base.settings import DynamicScope, Setting, SettingKind, SettingTable
+from headwater.broker.settings.rows.reasons import (
+    NO_QUORUM,
+    NO_SHARE_GROUPS,
+    NO_THROTTLE,
+    NO_TIERED_STORAGE,
+)
+
+_INT, _LONG, _SHORT = SettingKind.INT, SettingKind.LONG, SettingKind.SHORT
+_STRING, _LIST, _BOOLEAN = SettingKind.STRING, SettingKind.LIST, SettingKind.BOOLEAN
+_DYNAMIC = DynamicScope.CLUSTER_WIDE
+_ONE_FORMAT = "All records are stored in format 2, and older ones are converted when they arrive."
+
+# fmt: off
+ACCEPTED_SETTINGS: Final = SettingTable("broker", [
+    Setting("log.message.format.version", _STRING, "2.0-IV1", "The format of stored records; gone "
+            "since Kafka 4.0.", without_effect=_ONE_FORMAT),
+    Setting("process.roles", _LIST, (), "Whether the process is a broker, a controller or both.",
+            choices=("broker", "controller"), without_effect=NO_QUORUM),
+    Setting("controller.quorum.voters", _LIST, (), "The members of the quorum.",
+            without_effect=NO_QUORUM),
+    Setting("controller.quorum.bootstrap.servers", _LIST, (), "Where the quorum is found.",
+            without_effect=NO_QUORUM),
+    Setting("metadata.log.dir", _STRING, None, "The directory of the quorum's log.",
+            without_effect=NO_QUORUM),
+    Setting("share.coordinator.state.topic.replication.factor", _SHORT, 3, "How many replicas the "
+            "topic with the state of share groups has.", lower=1, without_effect=NO_SHARE_GROUPS),
+    Setting("share.coordinator.state.topic.min.isr", _SHORT, 2, "How many of them must be in "
+            "sync.", lower=1, without_effect=NO_SHARE_GROUPS),
+    Setting("log.local.retention.ms", _LONG, -2, "How long a segment stays on local disks after it "
+            "was copied away; -2 as long as the topic's retention.ms.",
+            lower=-2, dynamic=_DYNAMIC, topic_name="local.retention.ms",
+            without_effect=NO_TIERED_STORAGE),
+    Setting("log.local.retention.bytes", _LONG, -2, "How large the local part of a log may become; "
+            "-2 as large as the topic's retention.bytes.",
+            lower=-2, dynamic=_DYNAMIC, topic_name="local.retention.bytes",
+            without_effect=NO_TIERED_STORAGE),
+])
+
+#: Settings of topics that have no counterpart for a whole broker.
+TOPIC_ONLY_SETTINGS: Final = SettingTable("topic", [
+    Setting("leader.replication.throttled.replicas", _LIST, (), "Replicas that a leader throttles: "
+            "partition:broker with commas between, or * for all.",
+            dynamic=_DYNAMIC, without_effect=NO_THROTTLE),
+    Setting("follower.replication.throttled.replicas", _LIST, (), "Replicas that are throttled as "
+            "followers, in the same form.", dynamic=_DYNAMIC, without_effect=NO_THROTTLE),
+    Setting("remote.storage.enable", _BOOLEAN, False, "Whether segments are copied to tiered "
+            "storage; only false is taken.", dynamic=_DYNAMIC, without_effect=NO_TIERED_STORAGE),
+    Setting("remote.log.copy.disable", _BOOLEAN, False, "Whether no more segments are copied away.",
+            dynamic=_DYNAMIC, without_effect=NO_TIERED_STORAGE),
+    Setting("remote.log.delete.on.disable", _BOOLEAN, False, "Whether copied segments go when "
+            "tiered storage is turned off.", dynamic=_DYNAMIC, without_effect=NO_TIERED_STORAGE),
+])
+# fmt: on

@@ -1,0 +1,74 @@
+"""What the parts of a broker are told when it starts, as its settings say."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from random import Random
+
+from headwater.broker.peers.advertised_addresses import registered_endpoints
+from headwater.broker.settings.broker_settings import BrokerSettings
+from headwater.broker.settings.config_changes import check_stored_configs, check_topic_configs
+from headwater.broker.topics.policy import SETTING as POLICY_SETTING
+from headwater.broker.topics.policy import load_topic_policy
+from headwater.cluster.image import BrokerInfo
+from headwater.cluster.new_topic import ControllerOptions
+from headwater.net.endpoint import Endpoint
+from headwater.replication.partition_rules import AcksAllFlush, PartitionRules
+from headwater.storage.directories.log_environment import LogEnvironment
+from headwater.storage.files import FileSystem
+from headwater.storage.handles import HandleCache
+
+#: ZooKeeper looks for dead sessions once a tick.
+_SESSION_END_GRACE_S = 3.0
+
+
+def log_environment(
+    settings: BrokerSettings, files: FileSystem, random: Random, handles_max: int
+) -> LogEnvironment:
+    """What all logs share, with the configuration of each topic as it is at any moment."""
+    shared = LogEnvironment.from_settings(settings.values, files, random)
+    return replace(shared, config_of=settings.topic_config, handles=HandleCache(files, handles_max))
+
+
+def broker_info(
+    settings: BrokerSettings, node_id: int, endpoints: Sequence[Endpoint]
+) -> BrokerInfo:
+    """How the broker registers, now that its listeners have their ports."""
+    advertised = registered_endpoints(
+        settings.optional_text("advertised.listeners"), endpoints, socket.gethostname()
+    )
+    return BrokerInfo(node_id, advertised, settings.optional_text("broker.rack"))
+
+
+def controller_options(settings: BrokerSettings) -> ControllerOptions:
+    """What it goes by while it is the controller."""
+    texts = {name: settings.values.render(name) or "" for name in settings.values.sources}
+    return ControllerOptions(
+        default_partition_count=settings.integer("num.partitions"),
+        default_replication_factor=settings.integer("default.replication.factor"),
+        topic_deletion_enabled=settings.boolean("delete.topic.enable"),
+        unclean_leader_election_enabled=settings.boolean("unclean.leader.election.enable"),
+        validate_topic_configs=partial(check_topic_configs, settings),
+        validate_broker_configs=check_stored_configs,
+        create_topic_policy=load_topic_policy(settings.optional_text(POLICY_SETTING), texts),
+    )
+
+
+def partition_rules(settings: BrokerSettings, topic: str) -> PartitionRules:
+    """What a partition of the topic goes by, with the settings as they are now."""
+    return PartitionRules(
+        settings.topic_values(topic).integer("min.insync.replicas"),
+        AcksAllFlush(settings.text("acks.all.flush")),
+        settings.integer("replica.lag.time.max.ms"),
+    )
+
+
+def old_session_s(settings: BrokerSettings) -> float:
+    """How long the session of an earlier life, which nobody ended, may still be alive."""
+    if settings.optional_text("zookeeper.connect") is None:
+        return 0.0
+    session_s = settings.integer("zookeeper.session.timeout.ms") / 1000
+    return session_s + _SESSION_END_GRACE_S

@@ -1,0 +1,1 @@
+"""Topics and their settings, as requests describe and change them."""

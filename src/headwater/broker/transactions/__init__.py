@@ -1,0 +1,1 @@
+"""The broker's part in transactions: markers, partitions, producer ids."""

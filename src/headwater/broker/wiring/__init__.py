@@ -1,0 +1,1 @@
+"""The layers below put together: replication, coordinators, and what follows the image."""
