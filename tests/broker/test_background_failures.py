@@ -27,9 +27,9 @@ from headwater.cluster.image_distribution import ImageDistribution
 from headwater.cluster.session_lease import SessionLease
 from headwater.coordinator.group.offset_commit import NewOffset
 from headwater.coordinator.shard_log import ShardLog
-from headwater.replication.isr_changes import IsrChanges
-from headwater.replication.partitions import Partitions
-from headwater.replication.replica_fetcher import ReplicaFetcher
+from headwater.replication.following.fetcher import ReplicaFetcher
+from headwater.replication.leading.isr_changes import IsrChanges
+from headwater.replication.partition.partitions import Partitions
 from headwater.storage.compaction.cleaner import Cleaner
 from headwater.storage.directories.maintenance import Maintenance
 from headwater.storage.flush import SharedFsync

@@ -15,7 +15,7 @@ from headwater.coordinator.runtime import CoordinatorRuntime, RuntimeParts
 from headwater.coordinator.shard_log import ShardLog, ShardLogOptions
 from headwater.coordinator.stored_record import StoredRecord
 from headwater.coordinator.timers import Timers
-from headwater.replication.partition import Partition
+from headwater.replication.partition.partition import Partition
 from headwater.storage.errors import LogStorageError
 from headwater.wire.records import Compression, ControlType
 from tests.support.handler_broker import HandlerBroker, run_with_broker

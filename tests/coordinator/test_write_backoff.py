@@ -10,7 +10,7 @@ import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.wiring.coordinator_topics import CoordinatorKind
-from headwater.replication.partition import Partition
+from headwater.replication.partition.partition import Partition
 from headwater.sim.broker_link import BrokerLink
 from headwater.sim.broker_world import BrokerWorld
 from headwater.sim.coordinator_lookup import find_coordinator

@@ -10,7 +10,7 @@ import pytest
 import zstandard
 
 from headwater.base.errors import ErrorCode
-from headwater.replication import record_inspections
+from headwater.replication.partition import record_inspections
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.list_offsets import (
     ListOffsetsPartition,

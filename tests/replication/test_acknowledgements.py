@@ -10,11 +10,11 @@ import pytest
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.base.loop_timer import LoopTimer
-from headwater.replication.delayed_produce import AwaitedAppend, DelayedProduce
-from headwater.replication.parked_requests import ParkedRequests
-from headwater.replication.partition import Partition
-from headwater.replication.partition_events import PartitionEventHub
-from headwater.replication.partition_rules import ACKS_ALL, AcksAllFlush, PartitionRules
+from headwater.replication.partition.events import PartitionEventHub
+from headwater.replication.partition.partition import Partition
+from headwater.replication.partition.rules import ACKS_ALL, AcksAllFlush, PartitionRules
+from headwater.replication.waiting.delayed_produce import AwaitedAppend, DelayedProduce
+from headwater.replication.waiting.parked_requests import ParkedRequests
 from headwater.storage.log_config import LogConfig
 from tests.support.async_tests import run_async
 from tests.support.led_partition import LAG_MAX_MS, LedPartition, settled

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headwater.base.errors import ErrorCode
-from headwater.replication.partition import Partition
+from headwater.replication.partition.partition import Partition
 from headwater.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,

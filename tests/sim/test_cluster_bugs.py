@@ -9,10 +9,10 @@ from types import MethodType
 import pytest
 
 from headwater.cluster.image import PartitionImage
-from headwater.replication import follower_plan
-from headwater.replication.leadership import Leadership
-from headwater.replication.partition import Partition
-from headwater.replication.replica_fetchers import ReplicaFetchers
+from headwater.replication.following import plan as follower_plan
+from headwater.replication.following.fetchers import ReplicaFetchers
+from headwater.replication.leading.leadership import Leadership
+from headwater.replication.partition.partition import Partition
 from headwater.sim.broker_host import BrokerHost
 from headwater.storage.directories.log_directories import LogDirectories
 from headwater.storage.partition_log import PartitionLog

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from headwater.broker.requests.dispatcher import Dispatcher
-from headwater.replication.partition import Partition, PartitionRead
+from headwater.replication.partition.partition import Partition, PartitionRead
 from headwater.sim.file_journal import FileJournal
 from headwater.storage.log_loader import LogLoader
 from headwater.storage.producer_entry import ProducerEntry

@@ -14,13 +14,13 @@ from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import ManualClock
 from headwater.base.errors import ErrorCode
 from headwater.cluster.image import BrokerInfo, PartitionImage
-from headwater.replication.isr_changes import IsrOwner
-from headwater.replication.isr_state import IsrProposal
-from headwater.replication.leadership import Leadership
-from headwater.replication.partition import Partition
-from headwater.replication.partition_events import PartitionEvents
-from headwater.replication.partition_parts import PartitionParts
-from headwater.replication.partition_rules import AcksAllFlush, PartitionRules
+from headwater.replication.leading.isr_changes import IsrOwner
+from headwater.replication.leading.isr_state import IsrProposal
+from headwater.replication.leading.leadership import Leadership
+from headwater.replication.partition.events import PartitionEvents
+from headwater.replication.partition.partition import Partition
+from headwater.replication.partition.rules import AcksAllFlush, PartitionRules
+from headwater.replication.partition.shared import PartitionParts
 from headwater.sim.faulty_disk import FaultyDisk
 from headwater.storage.log_config import LogConfig
 from headwater.wire.messages.alter_partition import ResponsePartitionData

@@ -16,9 +16,9 @@ from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
 from headwater.cluster.image import PartitionImage
 from headwater.net.peer_channel import PeerChannel, PeerUnavailableError
-from headwater.replication.partition import Partition
-from headwater.replication.partition_parts import PartitionParts
-from headwater.replication.partition_rules import AcksAllFlush, PartitionRules
+from headwater.replication.partition.partition import Partition
+from headwater.replication.partition.rules import AcksAllFlush, PartitionRules
+from headwater.replication.partition.shared import PartitionParts
 from headwater.sim.clock import SimulatedClock
 from headwater.sim.faulty_disk import FaultyDisk
 from headwater.storage.handles import HandleCache

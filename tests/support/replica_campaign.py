@@ -15,10 +15,10 @@ from __future__ import annotations
 from random import Random
 
 from headwater.base.errors import KafkaError
-from headwater.replication.follower_options import FetcherOptions
-from headwater.replication.follower_plan import FetchPlan
-from headwater.replication.isr_state import IsrProposal
-from headwater.replication.partition_rules import AcksAllFlush, PartitionRules
+from headwater.replication.following.options import FetcherOptions
+from headwater.replication.following.plan import FetchPlan
+from headwater.replication.leading.isr_state import IsrProposal
+from headwater.replication.partition.rules import AcksAllFlush, PartitionRules
 from headwater.sim.trace import Trace
 from headwater.storage.log_config import LogConfig
 from headwater.wire.messages.fetch import FetchResponse

@@ -26,14 +26,14 @@ from headwater.replication.fetch import (
     note_follower,
     read_partitions,
 )
-from headwater.replication.follower_answers import FollowerAnswers
-from headwater.replication.follower_options import FetcherOptions
-from headwater.replication.follower_plan import FetchPlan
-from headwater.replication.isr_changes import IsrOwner
-from headwater.replication.isr_state import IsrProposal
-from headwater.replication.partition import Partition
-from headwater.replication.partition_parts import PartitionParts
-from headwater.replication.partition_rules import ACKS_ALL, AcksAllFlush, PartitionRules
+from headwater.replication.following.answers import FollowerAnswers
+from headwater.replication.following.options import FetcherOptions
+from headwater.replication.following.plan import FetchPlan
+from headwater.replication.leading.isr_changes import IsrOwner
+from headwater.replication.leading.isr_state import IsrProposal
+from headwater.replication.partition.partition import Partition
+from headwater.replication.partition.rules import ACKS_ALL, AcksAllFlush, PartitionRules
+from headwater.replication.partition.shared import PartitionParts
 from headwater.sim.faulty_disk import FaultyDisk
 from headwater.storage.log_config import LogConfig
 from headwater.storage.partition_log import PartitionLog

@@ -20,8 +20,8 @@ from headwater.cluster.cluster_member import ClusterMember
 from headwater.cluster.controller import Controller
 from headwater.cluster.image import ClusterImage
 from headwater.net.connection import Connection
-from headwater.replication.parked_requests import ParkedRequests
-from headwater.replication.partitions import Partitions
+from headwater.replication.partition.partitions import Partitions
+from headwater.replication.waiting.parked_requests import ParkedRequests
 from headwater.storage.directories.log_directories import LogDirectories
 from headwater.storage.flush import RunInThread
 from headwater.wire.api_keys import ApiKey

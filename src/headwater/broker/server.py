@@ -57,8 +57,8 @@ from headwater.cluster.cluster_member import ClusterMember
 from headwater.cluster.store.errors import StoreError
 from headwater.cluster.store.metadata_store import StoreConnector
 from headwater.net.endpoint import join_address, split_address
-from headwater.replication.parked_requests import ParkedRequests
-from headwater.replication.partitions import Partitions
+from headwater.replication.partition.partitions import Partitions
+from headwater.replication.waiting.parked_requests import ParkedRequests
 from headwater.storage.directories.directory_ownership import make_durable_dir
 from headwater.storage.directories.log_directories import LogDirectories
 from headwater.storage.directories.log_directory import LoadProgress

@@ -31,8 +31,8 @@ from headwater.coordinator.shard_log import ShardLog, ShardLogOptions, as_coordi
 from headwater.coordinator.shard_timers import ShardTimers
 from headwater.coordinator.timers import Timers
 from headwater.coordinator.write_backoff import WriteBackoff
-from headwater.replication.parked_requests import ParkedRequests
-from headwater.replication.partitions import Partitions
+from headwater.replication.partition.partitions import Partitions
+from headwater.replication.waiting.parked_requests import ParkedRequests
 from headwater.storage.flush import RunInThread
 from headwater.wire.records import ControlType
 

@@ -20,10 +20,10 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.coordinator.outcome import ProducerIdentity
 from headwater.coordinator.shard import Shard
 from headwater.coordinator.stored_record import StoredRecord
-from headwater.replication.delayed_produce import AwaitedAppend, DelayedProduce
-from headwater.replication.parked_requests import ParkedRequests
-from headwater.replication.partition import Partition
-from headwater.replication.partition_rules import ACKS_ALL
+from headwater.replication.partition.partition import Partition
+from headwater.replication.partition.rules import ACKS_ALL
+from headwater.replication.waiting.delayed_produce import AwaitedAppend, DelayedProduce
+from headwater.replication.waiting.parked_requests import ParkedRequests
 from headwater.storage.files import FileRegion
 from headwater.storage.flush import RunInThread
 from headwater.storage.producer_entry import AppendOrigin

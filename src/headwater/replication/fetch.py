@@ -16,9 +16,9 @@ from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.replication.leadership import Leadership, unknown_follower
-from headwater.replication.partition import Partition, PartitionRead
-from headwater.replication.replica import FetchClock
+from headwater.replication.leading.leadership import Leadership, unknown_follower
+from headwater.replication.leading.remote_replica import FetchClock
+from headwater.replication.partition.partition import Partition, PartitionRead
 from headwater.storage.leader_epochs import EpochEndOffset
 
 #: Replica ids from 0 on are brokers; consumers send -1.

@@ -23,10 +23,10 @@ from headwater.replication.fetch import (
     note_follower,
     read_partitions,
 )
-from headwater.replication.parked_requests import ParkedRequests
-from headwater.replication.partition import Partition
-from headwater.replication.partition_parts import PartitionParts
-from headwater.replication.partition_rules import AcksAllFlush, PartitionRules
+from headwater.replication.partition.partition import Partition
+from headwater.replication.partition.rules import AcksAllFlush, PartitionRules
+from headwater.replication.partition.shared import PartitionParts
+from headwater.replication.waiting.parked_requests import ParkedRequests
 from headwater.sim.faulty_disk import FaultyDisk
 from headwater.sim.virtual_loop import VirtualLoop
 from tests.support.led_partition import HeldThreads, PlayedController

@@ -13,7 +13,7 @@ from headwater.cluster.controller import Controller
 from headwater.cluster.image import ConfigResource, ResourceKind
 from headwater.cluster.new_topic import NewTopic
 from headwater.cluster.store.zookeeper_connector import Digest
-from headwater.replication.follower_options import FetcherOptions
+from headwater.replication.following.options import FetcherOptions
 from headwater.wire.messages.find_coordinator import FindCoordinatorRequest
 from tests.support.broker_cluster import BrokerCluster, run_cluster_scenario
 

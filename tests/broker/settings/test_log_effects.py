@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.replication.partition import Partition
+from headwater.replication.partition.partition import Partition
 from headwater.wire.records import Compression, Record, encode_batch
 from tests.support.handler_broker import HandlerBroker, run_with_broker
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.replication.write_failures import WriteFailures
+from headwater.replication.partition.write_failures import WriteFailures
 from headwater.storage.directories.directory_room import RESERVE_FILE, DirectoryRoom
 from headwater.storage.disk_files import DiskFiles
 from headwater.storage.errors import LogStorageError

@@ -21,9 +21,9 @@ from typing import Final
 from headwater.base.ids import TopicPartition
 from headwater.broker.fetch.session import FetchSession, SessionKey, key_of
 from headwater.replication.fetch import FetchedPartition, FetchTarget
-from headwater.replication.follower_watches import FollowerWatches
-from headwater.replication.partition import Partition
-from headwater.replication.replica import FetchClock
+from headwater.replication.leading.remote_replica import FetchClock
+from headwater.replication.partition.partition import Partition
+from headwater.replication.waiting.follower_watches import FollowerWatches
 
 _SWEEP_INTERVAL_MS: Final = 5_000
 

@@ -21,7 +21,7 @@ from headwater.broker.fetch.session import (
     SessionKey,
 )
 from headwater.replication.fetch import CONSUMER_REPLICA_ID, FetchTarget
-from headwater.replication.follower_watches import FollowerWatches
+from headwater.replication.waiting.follower_watches import FollowerWatches
 
 EVICTION_MS = 120_000
 _SESSION_ID_MAX = 2**31 - 1

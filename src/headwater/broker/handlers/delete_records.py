@@ -14,8 +14,11 @@ from headwater.broker.context import RequestContext
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.requests.fair_turns import in_turns
 from headwater.cluster.image import is_internal
-from headwater.replication.delayed_delete_records import AwaitedDeletion, DelayedDeleteRecords
-from headwater.replication.partition import Partition
+from headwater.replication.partition.partition import Partition
+from headwater.replication.waiting.delayed_delete_records import (
+    AwaitedDeletion,
+    DelayedDeleteRecords,
+)
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.delete_records import (
     DeleteRecordsPartitionResult,

@@ -33,7 +33,6 @@ from headwater.broker.fetch.replica_session import ReplicaSession
 from headwater.broker.fetch.session import FINAL_EPOCH, INVALID_SESSION_ID, FetchSession
 from headwater.broker.fetch.sessions import is_incremental
 from headwater.broker.requests.api_handler import ExchangeHandler
-from headwater.replication.delayed_fetch import DelayedFetch, DelayedReplicaFetch
 from headwater.replication.fetch import (
     CONSUMER_REPLICA_ID,
     Fetched,
@@ -43,7 +42,8 @@ from headwater.replication.fetch import (
     note_follower,
     read_partitions,
 )
-from headwater.replication.purgatory import DelayedOperation
+from headwater.replication.waiting.delayed_fetch import DelayedFetch, DelayedReplicaFetch
+from headwater.replication.waiting.purgatory import DelayedOperation
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.codec import decode
 from headwater.wire.frames import RequestHeader, encode_response

@@ -21,7 +21,7 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import RequestContext
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.requests.fair_turns import in_turns
-from headwater.replication.partition import Partition
+from headwater.replication.partition.partition import Partition
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.list_offsets import (
     ListOffsetsPartition,

@@ -20,8 +20,8 @@ from headwater.broker.context import RequestContext
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.wiring.coordinator_topics import OFFSETS_TOPIC
 from headwater.coordinator.outcome import ProducerIdentity
-from headwater.replication.delayed_produce import AwaitedAppend, DelayedProduce
-from headwater.replication.partition_rules import ACKS_ALL
+from headwater.replication.partition.rules import ACKS_ALL
+from headwater.replication.waiting.delayed_produce import AwaitedAppend, DelayedProduce
 from headwater.storage.producer_entry import AppendOrigin
 from headwater.wire.api_keys import ApiKey, VersionRange
 from headwater.wire.messages.write_txn_markers import (

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, cast
 from headwater.base.ids import TopicPartition
 from headwater.broker.context import BrokerContext
 from headwater.broker.metrics.exposition import LINES_PER_PIECE, Sample, gauge, labels
-from headwater.replication.partitions import Partitions
+from headwater.replication.partition.partitions import Partitions
 
 if TYPE_CHECKING:
     from headwater.coordinator.group.classic_group import ClassicGroup

@@ -11,7 +11,7 @@ from typing import Final
 from headwater.broker.context import BrokerContext
 from headwater.broker.metrics.exposition import counter, gauge
 from headwater.broker.metrics.load_meter import LoadMeter
-from headwater.replication.partition import Partition
+from headwater.replication.partition.partition import Partition
 
 _REPLICAS: Final = "Kafka: kafka.server:type=ReplicaManager,name="
 

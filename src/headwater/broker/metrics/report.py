@@ -32,7 +32,7 @@ from headwater.broker.metrics.process_figures import process_metrics
 from headwater.broker.metrics.replication_metrics import load_metrics, replication_metrics
 from headwater.broker.metrics.transaction_metrics import transaction_metrics
 from headwater.net.limits import ConnectionLimits
-from headwater.replication.partition import Partition
+from headwater.replication.partition.partition import Partition
 from headwater.wire.api_keys import ApiKey
 
 #: The buckets of latencies that are shown: from 64 microseconds to 67 seconds.

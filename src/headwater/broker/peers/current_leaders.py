@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.broker.peers.advertised_addresses import client_side
-from headwater.replication.partition import Partition
+from headwater.replication.partition.partition import Partition
 
 if TYPE_CHECKING:
     from headwater.broker.context import RequestContext

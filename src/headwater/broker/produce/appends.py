@@ -20,10 +20,10 @@ from headwater.broker.produce.checks import (
     transactional_batch,
 )
 from headwater.broker.produce.transaction import ProduceTransaction
-from headwater.replication.append_turns import AppendTurn
-from headwater.replication.delayed_produce import AwaitedAppend, DelayedProduce
-from headwater.replication.partition import Partition
-from headwater.replication.partition_rules import ACKS_ALL
+from headwater.replication.partition.append_turns import AppendTurn
+from headwater.replication.partition.partition import Partition
+from headwater.replication.partition.rules import ACKS_ALL
+from headwater.replication.waiting.delayed_produce import AwaitedAppend, DelayedProduce
 from headwater.storage.errors import InvalidTimestampError
 from headwater.storage.leader_append import PreparedBatches
 from headwater.storage.transaction_verification import TransactionalBatch, Verification

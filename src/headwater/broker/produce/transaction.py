@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.transactions.partitions import Verdicts
 from headwater.coordinator.outcome import ProducerIdentity
-from headwater.replication.partition import Partition
+from headwater.replication.partition.partition import Partition
 from headwater.storage.transaction_verification import (
     Question,
     TransactionalBatch,

@@ -16,7 +16,7 @@ from headwater.broker.topics.policy import load_topic_policy
 from headwater.cluster.image import BrokerInfo
 from headwater.cluster.new_topic import ControllerOptions
 from headwater.net.endpoint import Endpoint
-from headwater.replication.partition_rules import AcksAllFlush, PartitionRules
+from headwater.replication.partition.rules import AcksAllFlush, PartitionRules
 from headwater.storage.directories.log_environment import LogEnvironment
 from headwater.storage.files import FileSystem
 from headwater.storage.handles import HandleCache

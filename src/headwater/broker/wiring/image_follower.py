@@ -11,7 +11,7 @@ from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.broker.settings.open_logs import apply_log_settings
 from headwater.cluster.image import ResourceKind
 from headwater.cluster.image_change import ImageChange
-from headwater.replication.partitions import Partitions
+from headwater.replication.partition.partitions import Partitions
 from headwater.storage.directories.log_directories import LogDirectories
 
 

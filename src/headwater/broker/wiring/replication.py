@@ -13,14 +13,14 @@ from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import Clock
 from headwater.broker.context import BrokerContext
 from headwater.broker.settings.broker_settings import BrokerSettings
-from headwater.replication.follower_options import FetcherOptions
-from headwater.replication.isr_changes import IsrChanges
-from headwater.replication.isr_checks import IsrChecks
-from headwater.replication.parked_requests import ParkedRequests
-from headwater.replication.partition import Partition
-from headwater.replication.partition_events import PartitionEventHub
-from headwater.replication.partitions import Partitions
-from headwater.replication.replica_fetchers import ReplicaFetchers
+from headwater.replication.following.fetchers import ReplicaFetchers
+from headwater.replication.following.options import FetcherOptions
+from headwater.replication.leading.isr_changes import IsrChanges
+from headwater.replication.leading.isr_checks import IsrChecks
+from headwater.replication.partition.events import PartitionEventHub
+from headwater.replication.partition.partition import Partition
+from headwater.replication.partition.partitions import Partitions
+from headwater.replication.waiting.parked_requests import ParkedRequests
 from headwater.storage.compaction.cleaner import Cleaner
 
 

@@ -1,0 +1,1 @@
+"""The follower's part: fetching from leaders, and truncating where they differ."""

@@ -1,0 +1,1 @@
+"""One partition as this broker sees it, and all of them."""

@@ -1,0 +1,1 @@
+"""Requests that wait: the purgatory, and what ends each wait."""
