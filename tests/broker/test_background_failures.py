@@ -25,7 +25,7 @@ from headwater.cluster.broker_changes import BrokerChanges
 from headwater.cluster.cluster_member import ClusterMember
 from headwater.cluster.image_distribution import ImageDistribution
 from headwater.cluster.session_lease import SessionLease
-from headwater.coordinator.group.offset_commit import NewOffset
+from headwater.coordinator.group.offsets.commit import NewOffset
 from headwater.coordinator.shard_log import ShardLog
 from headwater.replication.following.fetcher import ReplicaFetcher
 from headwater.replication.leading.isr_changes import IsrChanges

@@ -18,13 +18,13 @@ from headwater.cli.coordinator_format import (
 )
 from headwater.cli.formatter_option import ALIASES, NAMES, parse_formatter
 from headwater.client.consumer.consumer_record import ConsumerRecord
-from headwater.coordinator.group.group_metadata_record import (
+from headwater.coordinator.group.classic.stored.record import (
     GroupMetadataValue,
     MemberMetadata,
     group_metadata_record,
     group_metadata_tombstone,
 )
-from headwater.coordinator.group.offset_record import (
+from headwater.coordinator.group.offsets.record import (
     OffsetCommitValue,
     offset_record,
     offset_tombstone,

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from headwater.broker.wiring.coordinator_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from headwater.coordinator.group.classic_group import ClassicGroup
-from headwater.coordinator.group.offset_store import OffsetStore
+from headwater.coordinator.group.classic.group import ClassicGroup
+from headwater.coordinator.group.offsets.store import OffsetStore
 from headwater.coordinator.outcome import nothing_follows
 from headwater.coordinator.shard_log import ShardLog
 from headwater.storage.partition_log import PartitionLog

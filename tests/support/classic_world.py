@@ -17,10 +17,10 @@ from typing import Any, TypeVar
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.cluster.image import BrokerInfo, ClusterImage
-from headwater.coordinator.group.classic_group import ClassicGroup
-from headwater.coordinator.group.classic_member import JoiningClient
-from headwater.coordinator.group.group_environment import GroupEnvironment
-from headwater.coordinator.group.group_shard import GroupShard
+from headwater.coordinator.group.classic.group import ClassicGroup
+from headwater.coordinator.group.classic.member import JoiningClient
+from headwater.coordinator.group.environment import GroupEnvironment
+from headwater.coordinator.group.shard import GroupShard
 from headwater.coordinator.stored_record import encode_versioned
 from headwater.coordinator.timers import Timers
 from headwater.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription

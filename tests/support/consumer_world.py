@@ -14,10 +14,10 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.settings.tables import BROKER_SETTINGS
 from headwater.cluster.image import ClusterImage, PartitionImage, TopicImage
 from headwater.cluster.image_change import ImageEdits
-from headwater.coordinator.group.classic_member import JoiningClient
-from headwater.coordinator.group.consumer_group import ConsumerGroup
-from headwater.coordinator.group.group_environment import GroupEnvironment
-from headwater.coordinator.group.group_shard import GroupShard
+from headwater.coordinator.group.classic.member import JoiningClient
+from headwater.coordinator.group.consumer.group import ConsumerGroup
+from headwater.coordinator.group.environment import GroupEnvironment
+from headwater.coordinator.group.shard import GroupShard
 from headwater.coordinator.outcome import nothing_follows
 from headwater.coordinator.timers import Timers
 from headwater.wire.messages.consumer_group_heartbeat import (

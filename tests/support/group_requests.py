@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NoReturn, cast
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.coordinator.group.group_shard import GroupShard
+from headwater.coordinator.group.shard import GroupShard
 from headwater.coordinator.runtime import CoordinatorRuntime
 from headwater.wire.messages.find_coordinator import (
     FindCoordinatorRequest,

@@ -16,9 +16,9 @@ from typing import Any
 from headwater.base.errors import ErrorCode, KafkaError, NetworkError, RequestTimedOutError
 from headwater.base.ids import TopicPartition
 from headwater.client.ask import Ask
-from headwater.coordinator.group.classic_member import JoiningClient
-from headwater.coordinator.group.offset_commit import Committer, NewOffset
-from headwater.coordinator.group.offset_fetch import WantedOffset
+from headwater.coordinator.group.classic.member import JoiningClient
+from headwater.coordinator.group.offsets.commit import Committer, NewOffset
+from headwater.coordinator.group.offsets.fetch import WantedOffset
 from headwater.sim.trace import Trace
 from headwater.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

@@ -10,9 +10,12 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.coordinator.group.classic_member import JoiningClient
-from headwater.coordinator.group.embedded_protocol import read_assignment, write_assignment
-from headwater.coordinator.group.group_shard import GroupShard
+from headwater.coordinator.group.classic.member import JoiningClient
+from headwater.coordinator.group.classic.stored.embedded_protocol import (
+    read_assignment,
+    write_assignment,
+)
+from headwater.coordinator.group.shard import GroupShard
 from headwater.coordinator.outcome import Outcome, Reply
 from headwater.coordinator.stored_record import encode_versioned
 from headwater.wire.messages.consumer_protocol_subscription import (

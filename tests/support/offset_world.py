@@ -11,11 +11,11 @@ from headwater.base.ids import TopicPartition
 from headwater.broker.settings.tables import BROKER_SETTINGS
 from headwater.cluster.image import ClusterImage, TopicImage
 from headwater.cluster.image_change import ImageChange
-from headwater.coordinator.group.group_environment import GroupEnvironment
-from headwater.coordinator.group.group_shard import GroupShard
-from headwater.coordinator.group.offset_commit import Committer, NewOffset
-from headwater.coordinator.group.offset_fetch import FetchedOffset, WantedOffset
-from headwater.coordinator.group.offset_protocol import BROKERS_RETENTION
+from headwater.coordinator.group.environment import GroupEnvironment
+from headwater.coordinator.group.offsets.commit import Committer, NewOffset
+from headwater.coordinator.group.offsets.fetch import FetchedOffset, WantedOffset
+from headwater.coordinator.group.offsets.protocol import BROKERS_RETENTION
+from headwater.coordinator.group.shard import GroupShard
 from headwater.coordinator.outcome import ProducerIdentity
 from headwater.coordinator.timers import Timers
 from headwater.wire.schema import ZERO_UUID

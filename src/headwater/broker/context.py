@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from headwater.broker.transactions.producer_ids import ProducerIds
     from headwater.broker.wiring.coordinator_topics import CoordinatorTopics
     from headwater.broker.wiring.replication import Replication
-    from headwater.coordinator.group.group_shard import GroupShard
+    from headwater.coordinator.group.shard import GroupShard
     from headwater.coordinator.runtime import CoordinatorRuntime
     from headwater.coordinator.txn.transaction_shard import TransactionShard
 

@@ -16,12 +16,12 @@ from typing import Any, Final, NamedTuple
 
 from headwater.cli.message_json import message_json
 from headwater.client.consumer.consumer_record import ConsumerRecord
-from headwater.coordinator.group.group_metadata_record import (
+from headwater.coordinator.group.classic.stored.record import (
     GROUP_METADATA_KEY_VERSION,
     GroupMetadataKey,
     GroupMetadataValue,
 )
-from headwater.coordinator.group.offset_record import (
+from headwater.coordinator.group.offsets.record import (
     NO_EXPIRY,
     OFFSET_KEY_VERSIONS,
     OffsetCommitKey,

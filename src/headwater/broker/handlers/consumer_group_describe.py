@@ -15,7 +15,7 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.access.authorized_operations import GROUP_OPERATIONS
 from headwater.broker.context import RequestContext
 from headwater.broker.requests.api_handler import ApiHandler
-from headwater.coordinator.group.classic_errors import check_group_id
+from headwater.coordinator.group.classic.errors import check_group_id
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import RequestContext
 from headwater.broker.requests.api_handler import ApiHandler
-from headwater.coordinator.group.classic_member import JoiningClient
+from headwater.coordinator.group.classic.member import JoiningClient
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

@@ -12,8 +12,8 @@ from __future__ import annotations
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import RequestContext
 from headwater.broker.requests.api_handler import ApiHandler
-from headwater.coordinator.group.classic_errors import check_group_id
-from headwater.coordinator.group.group_shard import GroupShard
+from headwater.coordinator.group.classic.errors import check_group_id
+from headwater.coordinator.group.shard import GroupShard
 from headwater.coordinator.outcome import Outcome, Reply
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

@@ -21,7 +21,7 @@ from headwater.base.ids import TopicPartition
 from headwater.broker.context import RequestContext
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.cluster.image import ClusterImage, TopicImage
-from headwater.coordinator.group.offset_commit import Committer, NewOffset
+from headwater.coordinator.group.offsets.commit import Committer, NewOffset
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.offset_commit import (
     OffsetCommitRequest,

@@ -31,7 +31,7 @@ from headwater.base.ids import TopicPartition
 from headwater.broker.context import RequestContext
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.requests.image_waits import wait_for_image
-from headwater.coordinator.group.offset_fetch import FetchedOffset, WantedOffset
+from headwater.coordinator.group.offsets.fetch import FetchedOffset, WantedOffset
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.offset_fetch import (
     OffsetFetchRequest,

@@ -15,7 +15,7 @@ from __future__ import annotations
 from headwater.base.errors import KafkaError
 from headwater.broker.context import RequestContext
 from headwater.broker.requests.api_handler import ApiHandler
-from headwater.coordinator.group.classic_errors import check_group_id
+from headwater.coordinator.group.classic.errors import check_group_id
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 

@@ -20,8 +20,8 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.broker.context import RequestContext
 from headwater.broker.requests.api_handler import ApiHandler
-from headwater.coordinator.group.group_shard import GroupShard
-from headwater.coordinator.group.offset_commit import Committer, NewOffset
+from headwater.coordinator.group.offsets.commit import Committer, NewOffset
+from headwater.coordinator.group.shard import GroupShard
 from headwater.coordinator.outcome import Change, ProducerIdentity
 from headwater.coordinator.shard_log import as_coordinator_error
 from headwater.storage.transaction_verification import (

@@ -18,10 +18,10 @@ from headwater.broker.metrics.exposition import LINES_PER_PIECE, Sample, gauge, 
 from headwater.replication.partition.partitions import Partitions
 
 if TYPE_CHECKING:
-    from headwater.coordinator.group.classic_group import ClassicGroup
-    from headwater.coordinator.group.consumer_group import ConsumerGroup
+    from headwater.coordinator.group.classic.group import ClassicGroup
+    from headwater.coordinator.group.consumer.group import ConsumerGroup
     from headwater.coordinator.group.group import Group
-    from headwater.coordinator.group.group_shard import GroupShard
+    from headwater.coordinator.group.shard import GroupShard
 
 _BEANS: Final = "Kafka: kafka.server:type=group-coordinator-metrics,name="
 

@@ -28,7 +28,7 @@ from headwater.coordinator.timers import Timers
 from headwater.wire.records import Compression
 
 if TYPE_CHECKING:
-    from headwater.coordinator.group.group_shard import GroupShard
+    from headwater.coordinator.group.shard import GroupShard
     from headwater.coordinator.txn.transaction_shard import TransactionShard
 
 #: When a broker has started and clients do not keep it busy yet.
@@ -104,8 +104,8 @@ class Coordinators:
         await self._context.channels.close()
 
     def _new_group_shard(self, _number: int, _leader_epoch: int, timers: Timers) -> GroupShard:
-        from headwater.coordinator.group.group_environment import GroupEnvironment
-        from headwater.coordinator.group.group_shard import GroupShard
+        from headwater.coordinator.group.environment import GroupEnvironment
+        from headwater.coordinator.group.shard import GroupShard
 
         context = self._context
         return GroupShard(
@@ -135,5 +135,5 @@ class Coordinators:
 
 
 def _import_state_machines() -> None:
-    import_module("headwater.coordinator.group.group_shard")
+    import_module("headwater.coordinator.group.shard")
     import_module("headwater.coordinator.txn.transaction_shard")

@@ -1,0 +1,1 @@
+"""A classic group as `__consumer_offsets` stores it, and what its members' bytes say."""

@@ -1,0 +1,1 @@
+"""What each member shall have, and the steps by which it gets there."""

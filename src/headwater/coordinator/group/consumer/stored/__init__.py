@@ -1,0 +1,1 @@
+"""A consumer group as `__consumer_offsets` stores it."""

@@ -1,0 +1,1 @@
+"""Committed offsets: commits, fetches, deletions, and how they are stored."""
