@@ -17,19 +17,19 @@ if TYPE_CHECKING:
         RebalanceProtocol,
     )
     from headwater.client.consumer.async_consumer import AsyncConsumer
+    from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
     from headwater.client.consumer.consumer import Consumer
-    from headwater.client.consumer.consumer_record import ConsumerRecord
-    from headwater.client.consumer.consumer_threads import ConsumerThreads
     from headwater.client.consumer.deserializers import (
         IntegerDeserializer,
         JsonDeserializer,
         StringDeserializer,
     )
-    from headwater.client.consumer.failure_policy import FailurePolicy
     from headwater.client.consumer.listeners import ConsumerInterceptor, RebalanceListener
-    from headwater.client.consumer.membership import GroupIdentity
-    from headwater.client.consumer.offset_and_metadata import OffsetAndMetadata
-    from headwater.client.consumer.worker_pool import WorkerPool
+    from headwater.client.consumer.membership.membership import GroupIdentity
+    from headwater.client.consumer.record import ConsumerRecord
+    from headwater.client.consumer.workers.failure_policy import FailurePolicy
+    from headwater.client.consumer.workers.pool import WorkerPool
+    from headwater.client.consumer.workers.threads import ConsumerThreads
     from headwater.client.producer.async_producer import AsyncProducer
     from headwater.client.producer.delivery_future import DeliveryFuture
     from headwater.client.producer.interceptors import ProducerInterceptor

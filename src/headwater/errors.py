@@ -13,20 +13,20 @@ from headwater.base.errors import RequestTimedOutError as RequestTimedOutError
 from headwater.base.errors import UnsupportedCompressionTypeError as UnsupportedCompressionTypeError
 from headwater.base.errors import UnsupportedVersionError as UnsupportedVersionError
 from headwater.base.setting import SettingError as SettingError
-from headwater.client.consumer.commit_errors import CommitFailedError as CommitFailedError
-from headwater.client.consumer.consumer_errors import ConcurrentUseError as ConcurrentUseError
-from headwater.client.consumer.consumer_errors import InvalidOffsetError as InvalidOffsetError
-from headwater.client.consumer.consumer_errors import LogTruncationError as LogTruncationError
-from headwater.client.consumer.consumer_errors import NoGroupError as NoGroupError
-from headwater.client.consumer.consumer_errors import (
+from headwater.client.consumer.committed.errors import CommitFailedError as CommitFailedError
+from headwater.client.consumer.errors import ConcurrentUseError as ConcurrentUseError
+from headwater.client.consumer.errors import InvalidOffsetError as InvalidOffsetError
+from headwater.client.consumer.errors import LogTruncationError as LogTruncationError
+from headwater.client.consumer.errors import NoGroupError as NoGroupError
+from headwater.client.consumer.errors import (
     NoOffsetForPartitionError as NoOffsetForPartitionError,
 )
-from headwater.client.consumer.consumer_errors import NotAssignedError as NotAssignedError
-from headwater.client.consumer.consumer_errors import (
+from headwater.client.consumer.errors import NotAssignedError as NotAssignedError
+from headwater.client.consumer.errors import (
     RecordDeserializationError as RecordDeserializationError,
 )
-from headwater.client.consumer.consumer_errors import SubscriptionError as SubscriptionError
-from headwater.client.consumer.consumer_errors import WakeupError as WakeupError
+from headwater.client.consumer.errors import SubscriptionError as SubscriptionError
+from headwater.client.consumer.errors import WakeupError as WakeupError
 from headwater.client.corrupt_batches import CorruptBatchError as CorruptBatchError
 from headwater.client.errors import BrokerUnreachableError as BrokerUnreachableError
 from headwater.client.errors import ClientClosedError as ClientClosedError

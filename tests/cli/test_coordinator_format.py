@@ -17,7 +17,7 @@ from headwater.cli.coordinator_format import (
     StoredJsonFormat,
 )
 from headwater.cli.formatter_option import ALIASES, NAMES, parse_formatter
-from headwater.client.consumer.consumer_record import ConsumerRecord
+from headwater.client.consumer.record import ConsumerRecord
 from headwater.coordinator.group.classic.stored.record import (
     GroupMetadataValue,
     MemberMetadata,

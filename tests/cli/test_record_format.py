@@ -3,7 +3,7 @@ import json
 import pytest
 
 from headwater.cli.record_format import JsonFormat, TextFormat
-from headwater.client.consumer.consumer_record import ConsumerRecord
+from headwater.client.consumer.record import ConsumerRecord
 from headwater.wire.records import Header, TimestampType
 
 

@@ -11,7 +11,7 @@ from headwater.base.ids import TopicPartition
 from headwater.client.admin import NewTopic, require_all
 from headwater.client.admin.async_admin import AsyncAdmin
 from headwater.client.consumer.async_consumer import AsyncConsumer
-from headwater.client.consumer.consumer_record import ConsumerRecord
+from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.partitioner import partition_for_key
 from headwater.client.producer.async_producer import AsyncProducer
 from headwater.wire.api_keys import ApiKey

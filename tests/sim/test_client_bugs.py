@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from headwater.client.consumer.async_consumer import AsyncConsumer
-from headwater.client.consumer.membership import GroupIdentity
+from headwater.client.consumer.membership.membership import GroupIdentity
 from headwater.client.fetched_partition import FetchedPartition
 from tests.support.client_campaign import ClientCampaign
 

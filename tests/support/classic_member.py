@@ -19,8 +19,8 @@ from headwater.client.assignors.consumer_protocol import (
 )
 from headwater.client.assignors.known_assignors import make_assignors
 from headwater.client.cluster_metadata import ClusterMetadata
-from headwater.client.consumer.classic_membership import ClassicMembership
-from headwater.client.consumer.membership import RebalanceKind, Subscription
+from headwater.client.consumer.membership.classic_membership import ClassicMembership
+from headwater.client.consumer.membership.membership import RebalanceKind, Subscription
 from headwater.client.coordinator_cache import CoordinatorCache
 from headwater.client.coordinators import CoordinatorKind
 from headwater.client.retry import RetryPolicy

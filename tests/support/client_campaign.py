@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.consumer.async_consumer import AsyncConsumer
-from headwater.client.consumer.consumer_record import ConsumerRecord
+from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.producer.async_producer import AsyncProducer
 from headwater.sim.broker_world import HOST, PORT
 from headwater.sim.committed_reader import Visible

@@ -9,7 +9,7 @@ from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition as Partition
 from headwater.client.consumer.consumer import Consumer
 from headwater.client.consumer.listeners import RebalanceListener
-from headwater.client.consumer.membership import GroupIdentity
+from headwater.client.consumer.membership.membership import GroupIdentity
 from tests.support.clients_contract import FETCH_WAIT_MS, ClientError
 from tests.support.clients_groups_contract import (
     AUTO_COMMIT_MS,

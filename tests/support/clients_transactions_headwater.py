@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from headwater import KafkaError, Producer
 from headwater.base.ids import TopicPartition as Partition
-from headwater.client.consumer.membership import GroupIdentity
+from headwater.client.consumer.membership.membership import GroupIdentity
 from tests.support.clients_contract import TIMEOUT_S, ClientError
 from tests.support.clients_groups_contract import TopicPartition
 from tests.support.clients_transactions_contract import TRANSACTION_TIMEOUT_MS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from headwater.base.ids import TopicPartition
-from headwater.client.consumer.consumer_record import ConsumerRecord
+from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.corrupt_batches import check_offsets_grow
 from headwater.client.fetched_partition import FetchedPartition
 from headwater.wire.records import (

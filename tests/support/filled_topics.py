@@ -11,7 +11,7 @@ from headwater.client.admin import NewTopic
 from headwater.client.admin.admin import Admin
 from headwater.client.admin.outcomes import require_all
 from headwater.client.consumer.consumer import Consumer
-from headwater.client.consumer.consumer_record import ConsumerRecord
+from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.producer.producer import Producer
 from tests.support.clusters import Cluster
 

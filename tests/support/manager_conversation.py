@@ -7,7 +7,7 @@ import random
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.ask import Ask
-from headwater.client.consumer.membership import GroupIdentity
+from headwater.client.consumer.membership.membership import GroupIdentity
 from headwater.client.coordinator_cache import CoordinatorCache
 from headwater.client.producer.producer_identity import NO_IDENTITY
 from headwater.client.producer.transaction_manager import TransactionManager

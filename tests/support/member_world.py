@@ -20,11 +20,11 @@ from headwater.client.assignors.assignor import Assignor
 from headwater.client.assignors.known_assignors import make_assignors
 from headwater.client.cluster_metadata import ClusterMetadata
 from headwater.client.completion import Completion
-from headwater.client.consumer.classic_membership import ClassicMembership
-from headwater.client.consumer.consumer_membership import ConsumerMembership
-from headwater.client.consumer.membership import RebalanceKind, Subscription
-from headwater.client.consumer.offset_and_metadata import OffsetAndMetadata
-from headwater.client.consumer.offset_commits import OffsetCommits
+from headwater.client.consumer.committed.commits import OffsetCommits
+from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
+from headwater.client.consumer.membership.classic_membership import ClassicMembership
+from headwater.client.consumer.membership.consumer_membership import ConsumerMembership
+from headwater.client.consumer.membership.membership import RebalanceKind, Subscription
 from headwater.client.coordinator_cache import CoordinatorCache
 from headwater.client.retry import RetryPolicy
 from headwater.client.settings.client_config import parse_settings

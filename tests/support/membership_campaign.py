@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from headwater.client.consumer.membership import Subscription
+from headwater.client.consumer.membership.membership import Subscription
 from tests.support.member_world import MemberWorld
 
 KINDS: dict[str, Sequence[tuple[str, tuple[str, ...]]]] = {

@@ -9,16 +9,16 @@ from typing import Any
 from headwater.base.ids import TopicPartition
 from headwater.client.ask import Ask
 from headwater.client.cluster_metadata import ClusterMetadata
-from headwater.client.consumer.consumer_metrics import ConsumerMetrics
 from headwater.client.consumer.deserializers import DeserializerLike, Deserializers
-from headwater.client.consumer.failures import Failures
-from headwater.client.consumer.fetch_buffer import FetchBuffer
-from headwater.client.consumer.fetcher import Fetcher
+from headwater.client.consumer.fetching.fetcher import Fetcher
+from headwater.client.consumer.fetching.subscription_state import SubscriptionState
 from headwater.client.consumer.interceptors import Interceptors
-from headwater.client.consumer.offset_reset import EARLIEST, OffsetReset
-from headwater.client.consumer.poll_side import PollSide
-from headwater.client.consumer.positions import CommittedOffsets, Positions
-from headwater.client.consumer.subscription_state import SubscriptionState
+from headwater.client.consumer.metrics import ConsumerMetrics
+from headwater.client.consumer.polling.failures import Failures
+from headwater.client.consumer.polling.fetch_buffer import FetchBuffer
+from headwater.client.consumer.polling.poll_side import PollSide
+from headwater.client.consumer.positions.positions import CommittedOffsets, Positions
+from headwater.client.consumer.positions.reset import EARLIEST, OffsetReset
 from headwater.client.fetch_conversation import FetchLimits
 from headwater.client.isolation import IsolationLevel
 from headwater.client.metadata_upkeep import MetadataUpkeep

@@ -12,10 +12,10 @@ from typing import Any
 
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.client.consumer.consumer_errors import ConcurrentUseError, WakeupError
-from headwater.client.consumer.consumer_record import ConsumerRecord
+from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
+from headwater.client.consumer.errors import ConcurrentUseError, WakeupError
 from headwater.client.consumer.listeners import RebalanceListener
-from headwater.client.consumer.offset_and_metadata import OffsetAndMetadata
+from headwater.client.consumer.record import ConsumerRecord
 from headwater.wire.records import TimestampType
 
 TOPIC = "orders"

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from headwater.cli.message_json import message_json
-from headwater.client.consumer.consumer_record import ConsumerRecord
+from headwater.client.consumer.record import ConsumerRecord
 from headwater.coordinator.group.classic.stored.record import (
     GROUP_METADATA_KEY_VERSION,
     GroupMetadataKey,

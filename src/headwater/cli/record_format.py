@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeAlias
 
 from headwater.cli.properties_option import is_true, parse_properties
-from headwater.client.consumer.consumer_record import ConsumerRecord
+from headwater.client.consumer.record import ConsumerRecord
 from headwater.wire.records import NO_TIMESTAMP, Header, TimestampType
 
 DEFAULTS: Final = {

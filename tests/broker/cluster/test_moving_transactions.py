@@ -11,7 +11,7 @@ import pytest
 from headwater.base.ids import TopicPartition
 from headwater.broker.wiring.coordinator_topics import CoordinatorKind
 from headwater.client.consumer.async_consumer import AsyncConsumer
-from headwater.client.consumer.membership import GroupIdentity
+from headwater.client.consumer.membership.membership import GroupIdentity
 from headwater.client.producer.async_producer import AsyncProducer
 from headwater.coordinator.txn.transaction_metadata import TransactionState
 from headwater.wire.messages.offset_fetch import (

@@ -12,7 +12,7 @@ from headwater.base.errors import KafkaError
 from headwater.client.columns import fetched_columns
 from headwater.client.columns.consumer_records import columns_to_records
 from headwater.client.columns.fetched_columns import decode_fetched
-from headwater.client.consumer.consumer_record import ConsumerRecord
+from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.corrupt_batches import CorruptBatchError
 from headwater.client.fetched_partition import AbortedRange, FetchedPartition
 from headwater.client.isolation import IsolationLevel

@@ -13,7 +13,7 @@ from headwater.client.columns.arrow_batches import ArrowPart, columns_to_arrow
 from headwater.client.columns.consumer_records import columns_to_records
 from headwater.client.columns.fetched_columns import decode_fetched
 from headwater.client.columns.fetched_together import FetchedTogether, decode_together
-from headwater.client.consumer.consumer_record import ConsumerRecord
+from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.fetched_partition import AbortedRange, FetchedPartition
 from headwater.client.isolation import IsolationLevel
 from headwater.wire.records import Record, encode_batch

@@ -10,7 +10,7 @@ from headwater.base.errors import KafkaError
 from headwater.client.columns import record_columns
 from headwater.client.columns.consumer_records import columns_to_records
 from headwater.client.columns.record_columns import decode_batches
-from headwater.client.consumer.consumer_record import ConsumerRecord
+from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.corrupt_batches import check_offsets_grow
 from headwater.wire.records import (
     HEADER_SIZE,

@@ -11,9 +11,9 @@ import pytest
 
 from headwater.base.ids import TopicPartition
 from headwater.client.consumer.async_consumer import AsyncConsumer
-from headwater.client.consumer.consumer_errors import ConcurrentUseError, WakeupError
-from headwater.client.consumer.consumer_record import ConsumerRecord
+from headwater.client.consumer.errors import ConcurrentUseError, WakeupError
 from headwater.client.consumer.listeners import RebalanceListener
+from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.errors import ClientClosedError
 from tests.support.async_tests import run_async
 from tests.support.clusters import Cluster

@@ -13,7 +13,7 @@ import pytest
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.consumer.consumer import Consumer
-from headwater.client.consumer.consumer_errors import (
+from headwater.client.consumer.errors import (
     ConcurrentUseError,
     InvalidOffsetError,
     NoGroupError,

@@ -11,7 +11,7 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.base.settings import SettingError
 from headwater.client.consumer.consumer import Consumer
-from headwater.client.consumer.consumer_record import ConsumerRecord
+from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.errors import ClientClosedError
 from headwater.client.kafka_errors.record_errors import MessageTooLargeError
 from headwater.client.producer.delivery_future import DeliveryFuture

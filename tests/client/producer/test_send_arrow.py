@@ -11,7 +11,7 @@ from headwater.base.ids import TopicPartition
 from headwater.client.admin import NewTopic, require_all
 from headwater.client.admin.admin import Admin
 from headwater.client.consumer.consumer import Consumer
-from headwater.client.consumer.consumer_record import ConsumerRecord
+from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.errors import UnknownTopicError
 from headwater.client.partitioner import partition_for_key
 from headwater.client.producer.async_producer import AsyncProducer

@@ -3,7 +3,7 @@
 import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.client.consumer.offset_and_metadata import OffsetAndMetadata
+from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
 from headwater.client.kafka_errors import error_for
 from headwater.client.producer.batch_verdicts import Verdict
 from headwater.client.producer.transaction_states import State

@@ -4,7 +4,7 @@ import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.client.consumer.offset_and_metadata import OffsetAndMetadata
+from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
 from headwater.client.kafka_errors import error_for
 from headwater.client.producer.batch_verdicts import Verdict
 from headwater.client.producer.coordinator_errors import TransactionAbortedError

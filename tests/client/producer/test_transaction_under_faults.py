@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.client.consumer.membership import GroupIdentity
-from headwater.client.consumer.offset_and_metadata import OffsetAndMetadata
+from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
+from headwater.client.consumer.membership.membership import GroupIdentity
 from headwater.client.producer.delivery_future import DeliveryFuture
 from headwater.client.producer.transaction_states import State
 from tests.support.faulty_cluster import TOPIC, FaultyCluster

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 
-from headwater.client.consumer.consumer_record import ConsumerRecord
+from headwater.client.consumer.record import ConsumerRecord
 from headwater.pipeline.demo.calculation import Revenue
 from headwater.pipeline.demo.comparison import Rejected, RevenueRow
 from headwater.pipeline.demo.results import (

@@ -15,7 +15,7 @@ from pyspark.sql.readwriter import DataFrameWriter
 from headwater.base.ids import TopicPartition
 from headwater.client.admin import Admin
 from headwater.client.consumer.consumer import Consumer
-from headwater.client.consumer.consumer_record import ConsumerRecord
+from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.partitioner import partition_for_key
 from headwater.client.producer.producer import Producer
 from headwater.testing.running_broker import RunningBroker

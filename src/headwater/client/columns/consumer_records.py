@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from headwater.client.columns.decoded_columns import BatchRun, RecordColumns
 from headwater.client.columns.varint_arrays import Longs
-from headwater.client.consumer.consumer_record import ConsumerRecord
+from headwater.client.consumer.record import ConsumerRecord
 from headwater.wire.records import TimestampType
 
 #: Makes an object of a key's or value's bytes; null is not shown to it.

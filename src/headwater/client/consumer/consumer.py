@@ -24,16 +24,16 @@ from headwater.base.clocks import Clock, SystemClock
 from headwater.base.ids import TopicPartition
 from headwater.client.background_loop import BackgroundLoop
 from headwater.client.cluster_connection import Connect, connect_channel
-from headwater.client.consumer.consumer_calls import ConsumerCalls
-from headwater.client.consumer.consumer_core import ConsumerCore
-from headwater.client.consumer.consumer_errors import ConcurrentUseError, WakeupError
-from headwater.client.consumer.consumer_options import make_options
-from headwater.client.consumer.consumer_record import ConsumerRecord
+from headwater.client.consumer.calls import ConsumerCalls
+from headwater.client.consumer.core import ConsumerCore
 from headwater.client.consumer.deserializers import DeserializerLike
+from headwater.client.consumer.errors import ConcurrentUseError, WakeupError
 from headwater.client.consumer.listeners import RebalanceListener
-from headwater.client.consumer.membership import RebalanceEvent
-from headwater.client.consumer.poll_side import ARROW_RECORDS
-from headwater.client.consumer.rebalances import tell_listener
+from headwater.client.consumer.membership.membership import RebalanceEvent
+from headwater.client.consumer.options import make_options
+from headwater.client.consumer.polling.poll_side import ARROW_RECORDS
+from headwater.client.consumer.polling.rebalances import tell_listener
+from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.given_items import given_names, given_partitions
 
 if TYPE_CHECKING:

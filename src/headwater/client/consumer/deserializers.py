@@ -11,8 +11,8 @@ import struct
 from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from headwater.client.consumer.consumer_errors import RecordDeserializationError
-from headwater.client.consumer.consumer_record import ConsumerRecord
+from headwater.client.consumer.errors import RecordDeserializationError
+from headwater.client.consumer.record import ConsumerRecord
 
 
 @runtime_checkable

@@ -9,8 +9,8 @@ import logging
 from collections.abc import Iterable, Mapping
 
 from headwater.base.ids import TopicPartition
-from headwater.client.consumer.consumer_record import ConsumerRecord
-from headwater.client.consumer.offset_and_metadata import OffsetAndMetadata
+from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
+from headwater.client.consumer.record import ConsumerRecord
 
 _log = logging.getLogger("headwater.client")
 

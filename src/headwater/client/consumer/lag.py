@@ -6,7 +6,7 @@ fetch carries both, so while a partition is being read its lag is known without 
 
 from __future__ import annotations
 
-from headwater.client.consumer.partition_state import PartitionState
+from headwater.client.consumer.fetching.partition_state import PartitionState
 from headwater.client.isolation import IsolationLevel
 
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from headwater.base.ids import TopicPartition
-from headwater.client.consumer.consumer_record import ConsumerRecord
-from headwater.client.consumer.offset_and_metadata import OffsetAndMetadata
+from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
+from headwater.client.consumer.record import ConsumerRecord
 
 
 class RebalanceListener:

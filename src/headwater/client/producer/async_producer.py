@@ -16,8 +16,8 @@ from headwater.base.ids import TopicPartition
 from headwater.base.settings import SettingError
 from headwater.client.cluster_connection import Connect, connect_channel
 from headwater.client.cluster_metadata import PartitionInfo
-from headwater.client.consumer.membership import GroupIdentity
-from headwater.client.consumer.offset_and_metadata import OffsetAndMetadata
+from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
+from headwater.client.consumer.membership.membership import GroupIdentity
 from headwater.client.errors import ClientClosedError
 from headwater.client.producer.delivery_future import DeliveryFuture
 from headwater.client.producer.delivery_group import DeliveryGroup

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.completion import Completion
-from headwater.client.consumer.membership import GroupIdentity
+from headwater.client.consumer.membership.membership import GroupIdentity
 from headwater.client.producer.transaction_requests import Offsets
 
 

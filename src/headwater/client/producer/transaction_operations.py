@@ -7,7 +7,7 @@ to be asked and waited for follows from that, and completes what is returned her
 from __future__ import annotations
 
 from headwater.client.completion import Completion
-from headwater.client.consumer.membership import GroupIdentity
+from headwater.client.consumer.membership.membership import GroupIdentity
 from headwater.client.kafka_errors import InvalidConfigError, InvalidTxnStateError
 from headwater.client.producer.coordinator_errors import TransactionAbortedError
 from headwater.client.producer.producer_identity import PreparedTransactionState

@@ -16,8 +16,8 @@ from typing import Any, Final
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.ask import CoordinatorOf, Target
-from headwater.client.consumer.membership import GroupIdentity
-from headwater.client.consumer.offset_and_metadata import OffsetAndMetadata
+from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
+from headwater.client.consumer.membership.membership import GroupIdentity
 from headwater.client.coordinators import CoordinatorKind
 from headwater.client.errors import refusal
 from headwater.client.producer.producer_identity import NO_IDENTITY, ProducerIdentity

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.completion import Completion
-from headwater.client.consumer.membership import GroupIdentity
-from headwater.client.consumer.offset_and_metadata import OffsetAndMetadata
+from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
+from headwater.client.consumer.membership.membership import GroupIdentity
 from headwater.client.kafka_errors import InvalidTxnStateError
 from headwater.client.producer.coordinator_errors import TransactionPendingError
 from headwater.client.producer.producer_identity import PreparedTransactionState

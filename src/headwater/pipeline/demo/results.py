@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from headwater.client.consumer.consumer_record import ConsumerRecord
+from headwater.client.consumer.record import ConsumerRecord
 from headwater.pipeline.demo.calculation import PaidOrder, Revenue
 from headwater.pipeline.demo.comparison import Rejected, RevenueRow
 from headwater.pipeline.demo.sending import SentRecord

@@ -10,7 +10,7 @@ from headwater.client.admin import Admin, NewTopic
 from headwater.client.admin.offsets import OffsetTime
 from headwater.client.admin.outcomes import require_all
 from headwater.client.consumer.consumer import Consumer
-from headwater.client.consumer.consumer_record import ConsumerRecord
+from headwater.client.consumer.record import ConsumerRecord
 
 #: One for each of the two cores that the demo is made for.
 PARTITION_COUNT: Final = 2

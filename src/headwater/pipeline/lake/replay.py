@@ -22,8 +22,8 @@ from typing import Final, NamedTuple
 from headwater.base.ids import TopicPartition
 from headwater.client.admin import NewTopic, require_all
 from headwater.client.admin.admin import Admin
-from headwater.client.consumer.membership import GroupIdentity
-from headwater.client.consumer.offset_and_metadata import OffsetAndMetadata
+from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
+from headwater.client.consumer.membership.membership import GroupIdentity
 from headwater.client.producer.producer import Producer
 from headwater.pipeline.lake.errors import LakeError
 from headwater.pipeline.lake.lake_table import LakeTable

@@ -16,10 +16,10 @@ from typing import Final
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.admin import Admin, NewTopic, OffsetTime, require_all
+from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
 from headwater.client.consumer.consumer import Consumer
-from headwater.client.consumer.consumer_record import ConsumerRecord
-from headwater.client.consumer.membership import GroupIdentity
-from headwater.client.consumer.offset_and_metadata import OffsetAndMetadata
+from headwater.client.consumer.membership.membership import GroupIdentity
+from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.kafka_errors import (
     TopicAlreadyExistsError,
     UnknownTopicIdError,

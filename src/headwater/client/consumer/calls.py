@@ -1,0 +1,155 @@
+"""What a `Consumer` is asked besides records: positions, commits, and questions about the cluster.
+
+Every call is done by the core, on the background thread, while the caller waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any, TypeVar
+
+from headwater.base.clocks import Clock
+from headwater.base.ids import TopicPartition
+from headwater.client.background_loop import BackgroundLoop
+from headwater.client.cluster_metadata import PartitionInfo
+from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
+from headwater.client.consumer.committed.user_commits import CommitCallback
+from headwater.client.consumer.core import ConsumerCore
+from headwater.client.consumer.membership.membership import GroupIdentity
+from headwater.client.consumer.polling.poll_side import PollSide
+from headwater.client.consumer.positions.lookups import OffsetAndTimestamp
+from headwater.client.errors import ClientClosedError
+
+T = TypeVar("T")
+
+
+class ConsumerCalls:
+    _core: ConsumerCore
+    _side: PollSide
+    _background: BackgroundLoop
+    _clock: Clock
+    _is_closed: bool
+
+    # -- positions -------------------------------------------------------------------------------
+
+    def seek(
+        self, partition: TopicPartition, offset: int | OffsetAndMetadata, leader_epoch: int = -1
+    ) -> None:
+        """Go on with this offset."""
+        self._call(lambda: self._core.seek(TopicPartition(*partition), offset, leader_epoch))
+
+    def seek_to_beginning(self, partitions: Iterable[TopicPartition] | None = None) -> None:
+        """Go on with the first record that there is, of these partitions or of all."""
+        self._call(lambda: self._core.seek_to_beginning(partitions))
+
+    def seek_to_end(self, partitions: Iterable[TopicPartition] | None = None) -> None:
+        """Go on with the next record that is written."""
+        self._call(lambda: self._core.seek_to_end(partitions))
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """Hand out nothing of these until `resume`; they stay assigned."""
+        self._call(lambda: self._core.pause(partitions))
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        self._call(lambda: self._core.resume(partitions))
+
+    def paused(self) -> set[TopicPartition]:
+        return self._call(self._core.subscription.paused)
+
+    def position(self, partition: TopicPartition, timeout_s: float | None = None) -> int:
+        """The offset of the next record that will be handed out."""
+        return self._run(self._core.position(TopicPartition(*partition), timeout_s))
+
+    def lag(
+        self, partitions: Iterable[TopicPartition] | None = None, timeout_s: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """How many offsets lie between the positions and the end of what can be read."""
+        return self._run(self._core.lag(partitions, timeout_s))
+
+    # -- commits ---------------------------------------------------------------------------------
+
+    @property
+    def commits_automatically(self) -> bool:
+        """Whether polls commit what the ones before them returned."""
+        commits = self._core.commits
+        return commits is not None and commits.is_automatic
+
+    def commit(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
+        timeout_s: float | None = None,
+    ) -> None:
+        """Commit these offsets (of the next record to read), or all positions; waits for it."""
+        self._run(self._core.commit(offsets, timeout_s))
+        self._side.run_callbacks()
+
+    def commit_async(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
+        callback: CommitCallback | None = None,
+    ) -> None:
+        """The same without waiting; a later poll calls back with the offsets and the error."""
+        self._call(lambda: self._core.commit_nowait(offsets, callback))
+
+    def committed(
+        self, partitions: Iterable[TopicPartition], timeout_s: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has committed; None for a partition of which it has nothing."""
+        return self._run(self._core.committed(partitions, timeout_s))
+
+    # -- questions -------------------------------------------------------------------------------
+
+    def offsets_for_times(
+        self, times_ms: Mapping[TopicPartition, int], timeout_s: float | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """For each partition the first record that is not older than the time given."""
+        return self._run(self._core.lookups.for_times(times_ms, timeout_s))
+
+    def beginning_offsets(
+        self, partitions: Iterable[TopicPartition], timeout_s: float | None = None
+    ) -> dict[TopicPartition, int]:
+        return self._run(self._core.lookups.beginning_offsets(partitions, timeout_s))
+
+    def end_offsets(
+        self, partitions: Iterable[TopicPartition], timeout_s: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """Where reading would end now: with read committed, before the first open transaction."""
+        return self._run(self._core.lookups.end_offsets(partitions, timeout_s))
+
+    def partitions_for(self, topic: str, timeout_s: float | None = None) -> list[PartitionInfo]:
+        return self._run(self._core.lookups.partitions_for(topic, timeout_s))
+
+    def topics(self, timeout_s: float | None = None) -> set[str]:
+        """The names of all topics."""
+        return self._run(self._core.topics(timeout_s))
+
+    def group_identity(self) -> GroupIdentity:
+        """Who this member is, for a producer that commits its offsets in a transaction."""
+        return self._call(lambda: self._core.identity)
+
+    def metrics(self) -> dict[str, float]:
+        """What was counted and measured, under Kafka's names."""
+        return self._call(self._core.figures)
+
+    def enforce_rebalance(self, reason: str = "the user wishes it") -> None:
+        """Have the group share out its partitions anew, with the next polls."""
+        self._call(lambda: self._core.enforce_rebalance(reason))
+
+    # -- how -------------------------------------------------------------------------------------
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ClientClosedError("The consumer is closed.")
+
+    def _now_s(self) -> float:
+        return self._clock.monotonic_ms() / 1000
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._is_closed:
+            work.close()
+            self._check_open()
+        return self._background.run(work)
+
+    def _call(self, function: Callable[[], T]) -> T:
+        self._check_open()
+        return self._background.call(function)

@@ -1,0 +1,1 @@
+"""Committed offsets: the requests, and who commits when."""

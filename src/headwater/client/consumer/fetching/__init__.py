@@ -1,0 +1,1 @@
+"""What a consumer reads, and the fetches that bring it."""

@@ -1,0 +1,1 @@
+"""Where each partition is read from: resets, validation, questions to leaders."""

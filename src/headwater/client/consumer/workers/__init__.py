@@ -1,0 +1,1 @@
+"""Two ways to consume with several threads: a consumer each, or a pool of workers."""
