@@ -31,21 +31,21 @@ if TYPE_CHECKING:
     from headwater.client.consumer.workers.pool import WorkerPool
     from headwater.client.consumer.workers.threads import ConsumerThreads
     from headwater.client.producer.async_producer import AsyncProducer
-    from headwater.client.producer.delivery_future import DeliveryFuture
-    from headwater.client.producer.interceptors import ProducerInterceptor
-    from headwater.client.producer.partitioners import (
+    from headwater.client.producer.batches.delivery_future import DeliveryFuture
+    from headwater.client.producer.intake.interceptors import ProducerInterceptor
+    from headwater.client.producer.intake.partitioners import (
         PartitionQuestion,
         RandomPartitioner,
         RoundRobinPartitioner,
     )
-    from headwater.client.producer.producer import Producer
-    from headwater.client.producer.producer_record import ProducerRecord
-    from headwater.client.producer.record_metadata import RecordMetadata
-    from headwater.client.producer.serializers import (
+    from headwater.client.producer.intake.serializers import (
         IntegerSerializer,
         JsonSerializer,
         StringSerializer,
     )
+    from headwater.client.producer.producer import Producer
+    from headwater.client.producer.record import ProducerRecord
+    from headwater.client.producer.record_metadata import RecordMetadata
     from headwater.client.spool.refused_log import RefusedRecord, read_refused
 
 __version__ = "0.7.0"

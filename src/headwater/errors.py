@@ -44,16 +44,16 @@ from headwater.client.kafka_errors.other_errors import *  # noqa: F403
 from headwater.client.kafka_errors.record_errors import *  # noqa: F403
 from headwater.client.kafka_errors.topic_errors import *  # noqa: F403
 from headwater.client.kafka_errors.transaction_errors import *  # noqa: F403
-from headwater.client.producer.coordinator_errors import (
+from headwater.client.producer.errors import BatchExpiredError as BatchExpiredError
+from headwater.client.producer.errors import BufferExhaustedError as BufferExhaustedError
+from headwater.client.producer.errors import TopicNotKnownError as TopicNotKnownError
+from headwater.client.producer.intake.serializers import SerializationError as SerializationError
+from headwater.client.producer.transactions.coordinator_errors import (
     TransactionAbortedError as TransactionAbortedError,
 )
-from headwater.client.producer.coordinator_errors import (
+from headwater.client.producer.transactions.coordinator_errors import (
     TransactionPendingError as TransactionPendingError,
 )
-from headwater.client.producer.producer_errors import BatchExpiredError as BatchExpiredError
-from headwater.client.producer.producer_errors import BufferExhaustedError as BufferExhaustedError
-from headwater.client.producer.producer_errors import TopicNotKnownError as TopicNotKnownError
-from headwater.client.producer.serializers import SerializationError as SerializationError
 from headwater.client.spool.spool_errors import SpoolDamagedError as SpoolDamagedError
 from headwater.client.spool.spool_errors import SpoolError as SpoolError
 from headwater.client.spool.spool_errors import SpoolFullError as SpoolFullError

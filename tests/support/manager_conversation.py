@@ -9,8 +9,8 @@ from headwater.base.ids import TopicPartition
 from headwater.client.ask import Ask
 from headwater.client.consumer.membership.membership import GroupIdentity
 from headwater.client.coordinator_cache import CoordinatorCache
-from headwater.client.producer.producer_identity import NO_IDENTITY
-from headwater.client.producer.transaction_manager import TransactionManager
+from headwater.client.producer.idempotence.identity import NO_IDENTITY
+from headwater.client.producer.transactions.manager import TransactionManager
 from headwater.client.retry import RetryPolicy
 from headwater.client.settings.client_config import parse_settings
 from headwater.client.settings.producer_settings import PRODUCER_SETTINGS

@@ -16,13 +16,16 @@ from headwater.client.ask import Ask, Machine
 from headwater.client.cluster_metadata import ClusterMetadata
 from headwater.client.coordinator_cache import CoordinatorCache
 from headwater.client.metadata_upkeep import MetadataUpkeep
-from headwater.client.producer.delivery_future import DeliveryFuture
-from headwater.client.producer.producer_metrics import ProducerMetrics
-from headwater.client.producer.record_accumulator import RecordAccumulator
+from headwater.client.producer.batches.accumulator import RecordAccumulator
+from headwater.client.producer.batches.delivery_future import DeliveryFuture
+from headwater.client.producer.intake.serialized_record import (
+    RECORD_OVERHEAD_BYTES,
+    SerializedRecord,
+)
+from headwater.client.producer.metrics import ProducerMetrics
 from headwater.client.producer.record_metadata import OnDelivery
-from headwater.client.producer.sender import Sender, SenderSettings
-from headwater.client.producer.serialized_record import RECORD_OVERHEAD_BYTES, SerializedRecord
-from headwater.client.producer.transaction_manager import TransactionManager
+from headwater.client.producer.sending.sender import Sender, SenderSettings
+from headwater.client.producer.transactions.manager import TransactionManager
 from headwater.client.retry import RetryPolicy
 from headwater.client.settings.producer_settings import PRODUCER_SETTINGS
 from headwater.net.peer_errors import PeerUnavailableError

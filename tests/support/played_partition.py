@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from headwater.base.errors import ErrorCode
-from headwater.client.producer.partition_sequence import advance
+from headwater.client.producer.idempotence.partition_sequence import advance
 from headwater.wire.records import decode_batch, read_batch_header
 
 

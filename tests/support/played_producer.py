@@ -12,12 +12,12 @@ from headwater.client.cluster_metadata import ClusterMetadata
 from headwater.client.completion import Completion
 from headwater.client.coordinator_cache import CoordinatorCache
 from headwater.client.metadata_upkeep import MetadataUpkeep
-from headwater.client.producer.delivery_future import DeliveryFuture
-from headwater.client.producer.producer_metrics import ProducerMetrics
-from headwater.client.producer.record_accumulator import RecordAccumulator
-from headwater.client.producer.sender import Sender, SenderSettings
-from headwater.client.producer.serialized_record import SerializedRecord
-from headwater.client.producer.transaction_manager import TransactionManager
+from headwater.client.producer.batches.accumulator import RecordAccumulator
+from headwater.client.producer.batches.delivery_future import DeliveryFuture
+from headwater.client.producer.intake.serialized_record import SerializedRecord
+from headwater.client.producer.metrics import ProducerMetrics
+from headwater.client.producer.sending.sender import Sender, SenderSettings
+from headwater.client.producer.transactions.manager import TransactionManager
 from headwater.client.retry import RetryPolicy
 from headwater.client.settings.client_config import parse_settings
 from headwater.client.settings.producer_settings import PRODUCER_SETTINGS

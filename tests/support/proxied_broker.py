@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from headwater.client.producer.delivery_future import DeliveryFuture
+from headwater.client.producer.batches.delivery_future import DeliveryFuture
 from headwater.client.producer.producer import Producer
 from headwater.testing.apache_kafka import KafkaNode
 from tests.support.broker_process import BrokerProcess, free_port

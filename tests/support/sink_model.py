@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Generator
 from dataclasses import dataclass, field
 from typing import Any
 
-from headwater.client.producer.producer_identity import PreparedTransactionState
+from headwater.client.producer.idempotence.identity import PreparedTransactionState
 from headwater.pipeline.sink.exactly_once.decision import Decision, Pointer
 from headwater.pipeline.sink.exactly_once.driver_steps import abort_steps, commit_steps
 from headwater.pipeline.sink.exactly_once.effects import (

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headwater import Producer
-from headwater.client.producer.delivery_future import DeliveryFuture
+from headwater.client.producer.batches.delivery_future import DeliveryFuture
 from headwater.client.spool.local_files import Buffer, LocalFile, LocalFiles
 from headwater.client.spool.shipper import Shipper
 from headwater.client.spool.shipping_producer import SHIPPING_SETTINGS

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from headwater.client.admin import Admin, require_all
+from headwater.client.producer.idempotence.identity import PreparedTransactionState
 from headwater.client.producer.producer import Producer
-from headwater.client.producer.producer_identity import PreparedTransactionState
 from headwater.testing.running_broker import RunningBroker
 from tests.support.whole_topic import create_topic, read_topic
 

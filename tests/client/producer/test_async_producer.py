@@ -14,7 +14,7 @@ from headwater.client.cluster_connection import connect_channel
 from headwater.client.errors import ClientClosedError, DeadlineError
 from headwater.client.kafka_errors import OutOfOrderSequenceNumberError
 from headwater.client.producer.async_producer import AsyncProducer
-from headwater.client.producer.producer_errors import BufferExhaustedError, TopicNotKnownError
+from headwater.client.producer.errors import BufferExhaustedError, TopicNotKnownError
 from headwater.net.peer_channel import PeerChannel
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.init_producer_id import InitProducerIdResponse

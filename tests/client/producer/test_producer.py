@@ -14,12 +14,12 @@ from headwater.client.consumer.consumer import Consumer
 from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.errors import ClientClosedError
 from headwater.client.kafka_errors.record_errors import MessageTooLargeError
-from headwater.client.producer.delivery_future import DeliveryFuture
-from headwater.client.producer.interceptors import ProducerInterceptor
+from headwater.client.producer.batches.delivery_future import DeliveryFuture
+from headwater.client.producer.errors import TopicNotKnownError
+from headwater.client.producer.intake.interceptors import ProducerInterceptor
+from headwater.client.producer.intake.serializers import JsonSerializer, StringSerializer
 from headwater.client.producer.producer import Producer
-from headwater.client.producer.producer_errors import TopicNotKnownError
 from headwater.client.producer.record_metadata import RecordMetadata
-from headwater.client.producer.serializers import JsonSerializer, StringSerializer
 from tests.support.clusters import Cluster
 
 TIMEOUT_S = 30.0

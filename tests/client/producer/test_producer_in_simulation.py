@@ -10,7 +10,7 @@ import pytest
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.producer.async_producer import AsyncProducer
-from headwater.client.producer.record_intake import ForTopic, ForTurn, Wait
+from headwater.client.producer.intake.record_intake import ForTopic, ForTurn, Wait
 from headwater.sim.broker_world import HOST, PORT, BrokerWorld
 from headwater.sim.reading_client import ReadingClient
 from headwater.sim.topic_client import TopicClient

@@ -3,9 +3,9 @@ import math
 import pytest
 
 from headwater.base.ids import TopicPartition
-from headwater.client.producer.produce_batch import ProduceBatch
-from headwater.client.producer.producer_metrics import ProducerMetrics
-from headwater.client.producer.serialized_record import SerializedRecord
+from headwater.client.producer.batches.batch import ProduceBatch
+from headwater.client.producer.intake.serialized_record import SerializedRecord
+from headwater.client.producer.metrics import ProducerMetrics
 from headwater.wire.records import Compression
 
 #: Of Kafka's `producer-metrics`, those that are counted here.

@@ -11,7 +11,7 @@ import pytest
 from headwater import KafkaError, Producer, RecordMetadata
 from headwater.base.errors import ErrorCode
 from headwater.client.errors import ClientClosedError, DeadlineError
-from headwater.client.producer.producer_errors import BufferExhaustedError
+from headwater.client.producer.errors import BufferExhaustedError
 from headwater.client.spool.refused_log import read_refused
 from headwater.client.spool.spool_errors import SpoolLockedError
 from headwater.testing.running_broker import RunningBroker

@@ -18,7 +18,10 @@ from headwater.client.admin.transactions import TransactionOperations
 from headwater.client.coordinators import CoordinatorKind
 from headwater.client.errors import refusal
 from headwater.client.kafka_errors import UnsupportedVersionError
-from headwater.client.producer.producer_identity import PreparedTransactionState, ProducerIdentity
+from headwater.client.producer.idempotence.identity import (
+    PreparedTransactionState,
+    ProducerIdentity,
+)
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 from headwater.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse

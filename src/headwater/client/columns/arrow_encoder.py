@@ -31,7 +31,7 @@ from headwater.client.columns.varint_rows import (
     Varints,
     write_rows,
 )
-from headwater.client.producer.record_section import RecordSection
+from headwater.client.producer.intake.record_section import RecordSection
 from headwater.wire.records import Buffer
 
 if TYPE_CHECKING:

@@ -19,20 +19,20 @@ from headwater.client.cluster_metadata import PartitionInfo
 from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
 from headwater.client.consumer.membership.membership import GroupIdentity
 from headwater.client.errors import ClientClosedError
-from headwater.client.producer.delivery_future import DeliveryFuture
-from headwater.client.producer.delivery_group import DeliveryGroup
-from headwater.client.producer.partitioners import PartitionerLike
-from headwater.client.producer.producer_core import ProducerCore
-from headwater.client.producer.producer_identity import PreparedTransactionState
-from headwater.client.producer.producer_record import ProducerRecord
+from headwater.client.producer.batches.delivery_future import DeliveryFuture
+from headwater.client.producer.batches.delivery_group import DeliveryGroup
+from headwater.client.producer.core import ProducerCore
+from headwater.client.producer.engines.unwritten_records import records_text
+from headwater.client.producer.idempotence.identity import PreparedTransactionState
+from headwater.client.producer.intake.partitioners import PartitionerLike
+from headwater.client.producer.intake.send_rules import OnDrop, make_rules
+from headwater.client.producer.intake.serialized_record import Headers
+from headwater.client.producer.intake.serializers import SerializerLike
+from headwater.client.producer.record import ProducerRecord
 from headwater.client.producer.record_metadata import OnDelivery, RecordMetadata
-from headwater.client.producer.send_rules import OnDrop, make_rules
-from headwater.client.producer.serialized_record import Headers
-from headwater.client.producer.serializers import SerializerLike
 from headwater.client.producer.surroundings import Surroundings
-from headwater.client.producer.transaction_scope import AsyncTransaction
-from headwater.client.producer.transactions import Transactions
-from headwater.client.producer.unwritten_records import records_text
+from headwater.client.producer.transactions.scope import AsyncTransaction
+from headwater.client.producer.transactions.waiting import Transactions
 from headwater.client.settings.client_config import parse_settings
 from headwater.client.settings.producer_settings import (
     PRODUCER_SETTINGS,

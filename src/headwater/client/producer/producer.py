@@ -20,21 +20,21 @@ from headwater.client.cluster_connection import Connect, connect_channel
 from headwater.client.cluster_metadata import PartitionInfo
 from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
 from headwater.client.consumer.membership.membership import GroupIdentity
-from headwater.client.producer.delivery_future import DeliveryFuture
-from headwater.client.producer.delivery_group import DeliveryGroup
-from headwater.client.producer.open_producers import OPEN_PRODUCERS
-from headwater.client.producer.partitioners import PartitionerLike
-from headwater.client.producer.producer_identity import PreparedTransactionState
-from headwater.client.producer.producer_record import ProducerRecord
-from headwater.client.producer.record_intake import Offer
+from headwater.client.producer.batches.delivery_future import DeliveryFuture
+from headwater.client.producer.batches.delivery_group import DeliveryGroup
+from headwater.client.producer.engines.open_producers import OPEN_PRODUCERS
+from headwater.client.producer.engines.threaded import ThreadedEngine
+from headwater.client.producer.idempotence.identity import PreparedTransactionState
+from headwater.client.producer.intake.partitioners import PartitionerLike
+from headwater.client.producer.intake.record_intake import Offer
+from headwater.client.producer.intake.send_rules import OnDrop, make_rules
+from headwater.client.producer.intake.serialized_record import Headers
+from headwater.client.producer.intake.serializers import SerializerLike
+from headwater.client.producer.record import ProducerRecord
 from headwater.client.producer.record_metadata import OnDelivery
-from headwater.client.producer.send_rules import OnDrop, make_rules
-from headwater.client.producer.serialized_record import Headers
-from headwater.client.producer.serializers import SerializerLike
 from headwater.client.producer.surroundings import Surroundings
-from headwater.client.producer.threaded_engine import ThreadedEngine
-from headwater.client.producer.transaction_scope import SyncTransaction
-from headwater.client.producer.transactions import Transactions
+from headwater.client.producer.transactions.scope import SyncTransaction
+from headwater.client.producer.transactions.waiting import Transactions
 from headwater.client.settings.client_config import parse_settings
 from headwater.client.settings.producer_settings import (
     PRODUCER_SETTINGS,
@@ -44,7 +44,7 @@ from headwater.client.settings.producer_settings import (
 if TYPE_CHECKING:
     import pyarrow
 
-    from headwater.client.producer.spooled_engine import SpooledEngine
+    from headwater.client.producer.engines.spooled import SpooledEngine
 
 
 class Producer:
@@ -91,7 +91,7 @@ class Producer:
             self._engine = self._threaded = ThreadedEngine(values, rules, surroundings)
             self._offer = self._threaded.offer
         else:
-            from headwater.client.producer.spooled_engine import SpooledEngine
+            from headwater.client.producer.engines.spooled import SpooledEngine
 
             def make_producer(overrides: Mapping[str, object]) -> Producer:
                 named = {name.replace("_", "."): value for name, value in settings.items()}

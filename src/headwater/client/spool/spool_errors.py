@@ -1,7 +1,7 @@
 """What can go wrong with a spool, each in one sentence that a person can act on."""
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.client.producer.producer_errors import BufferExhaustedError
+from headwater.client.producer.errors import BufferExhaustedError
 
 
 class SpoolError(KafkaError):

@@ -16,8 +16,8 @@ from headwater.base.clocks import Clock, SystemClock
 from headwater.base.errors import KafkaError
 from headwater.base.setting_values import SettingValues
 from headwater.client.errors import ClientClosedError, DeadlineError
-from headwater.client.producer.delivery_future import DeliveryFuture
-from headwater.client.producer.open_producers import WRITING_SHARE
+from headwater.client.producer.batches.delivery_future import DeliveryFuture
+from headwater.client.producer.engines.open_producers import WRITING_SHARE
 from headwater.client.producer.record_metadata import OnDelivery, RecordMetadata
 from headwater.client.retry import RetryPolicy
 from headwater.client.spool.shipper import Shipper

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from headwater.base.errors import KafkaError
-from headwater.client.producer.delivery_group import DeliveryGroup
+from headwater.client.producer.batches.delivery_group import DeliveryGroup
+from headwater.client.producer.errors import TopicNotKnownError
 from headwater.client.producer.producer import Producer
-from headwater.client.producer.producer_errors import TopicNotKnownError
 from headwater.pipeline.sink.sink_errors import WriteFailedError
 from headwater.pipeline.sink.sink_rows import group_rows
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.client.producer.producer_identity import PreparedTransactionState
+from headwater.client.producer.idempotence.identity import PreparedTransactionState
 from headwater.pipeline.sink.exactly_once.decision import (
     decode_decision,
     encode_decision,

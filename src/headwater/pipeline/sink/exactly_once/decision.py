@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from headwater.base.checks import check
-from headwater.client.producer.producer_identity import PreparedTransactionState
+from headwater.client.producer.idempotence.identity import PreparedTransactionState
 from headwater.pipeline.sink.exactly_once.task_name import Prepared, QueryName, TaskName
 
 NO_BATCH: Final = -1

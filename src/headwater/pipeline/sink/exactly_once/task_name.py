@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from headwater.client.producer.producer_identity import PreparedTransactionState
+from headwater.client.producer.idempotence.identity import PreparedTransactionState
 
 _PREFIX: Final = "headwater-spark"
 _TASK: Final = re.compile(r"(.*)\.([0-9a-f-]{36})\.(\d+\.\d+\.\d+)", re.DOTALL)

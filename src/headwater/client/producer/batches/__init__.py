@@ -1,0 +1,1 @@
+"""Records gathered into batches, and the futures of those who sent them."""

@@ -1,0 +1,1 @@
+"""Who a producer is, and the sequence numbers of its batches."""

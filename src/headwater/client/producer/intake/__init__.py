@@ -1,0 +1,1 @@
+"""The caller's half: interceptors, serializers, partitioners, routes to topics."""

@@ -1,0 +1,1 @@
+"""Batches on their way to leaders, and what becomes of each."""

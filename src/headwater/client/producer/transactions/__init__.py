@@ -1,0 +1,1 @@
+"""Transactions: their states, the requests to coordinators, and the calls of users."""
