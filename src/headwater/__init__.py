@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from headwater.client.producer.producer import Producer
     from headwater.client.producer.record import ProducerRecord
     from headwater.client.producer.record_metadata import RecordMetadata
-    from headwater.client.spool.refused_log import RefusedRecord, read_refused
+    from headwater.client.spool.files.refused_log import RefusedRecord, read_refused
 
 __version__ = "0.7.0"
 

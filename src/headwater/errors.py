@@ -54,9 +54,9 @@ from headwater.client.producer.transactions.coordinator_errors import (
 from headwater.client.producer.transactions.coordinator_errors import (
     TransactionPendingError as TransactionPendingError,
 )
-from headwater.client.spool.spool_errors import SpoolDamagedError as SpoolDamagedError
-from headwater.client.spool.spool_errors import SpoolError as SpoolError
-from headwater.client.spool.spool_errors import SpoolFullError as SpoolFullError
-from headwater.client.spool.spool_errors import SpoolLockedError as SpoolLockedError
-from headwater.client.spool.spool_errors import SpoolRecordTooLargeError as SpoolRecordTooLargeError
-from headwater.client.spool.spool_errors import SpoolVersionError as SpoolVersionError
+from headwater.client.spool.errors import SpoolDamagedError as SpoolDamagedError
+from headwater.client.spool.errors import SpoolError as SpoolError
+from headwater.client.spool.errors import SpoolFullError as SpoolFullError
+from headwater.client.spool.errors import SpoolLockedError as SpoolLockedError
+from headwater.client.spool.errors import SpoolRecordTooLargeError as SpoolRecordTooLargeError
+from headwater.client.spool.errors import SpoolVersionError as SpoolVersionError

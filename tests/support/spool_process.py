@@ -20,12 +20,12 @@ from typing import Any
 
 from headwater import Producer
 from headwater.client.producer.batches.delivery_future import DeliveryFuture
-from headwater.client.spool.local_files import Buffer, LocalFile, LocalFiles
-from headwater.client.spool.shipper import Shipper
-from headwater.client.spool.shipping_producer import SHIPPING_SETTINGS
+from headwater.client.spool.files.local_files import Buffer, LocalFile, LocalFiles
+from headwater.client.spool.files.record import SpooledRecord
+from headwater.client.spool.outcome import Outcome
+from headwater.client.spool.shipping.producer import SHIPPING_SETTINGS
+from headwater.client.spool.shipping.shipper import Shipper
 from headwater.client.spool.spool import Spool
-from headwater.client.spool.spooled_outcome import Outcome
-from headwater.client.spool.spooled_record import SpooledRecord
 
 SEGMENT_BYTES = 1024
 FLUSH_TIMEOUT_S = 60.0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from headwater.client.spool.reader import SpoolReader
+from headwater.client.spool.errors import SpoolDamagedError
+from headwater.client.spool.files.reader import SpoolReader
+from headwater.client.spool.files.record import SpooledRecord
 from headwater.client.spool.spool import Spool
-from headwater.client.spool.spool_errors import SpoolDamagedError
-from headwater.client.spool.spooled_record import SpooledRecord
 
 
 def record(value: bytes, topic: str = "t", key: bytes | None = None) -> SpooledRecord:

@@ -14,7 +14,7 @@ from headwater.client.settings.admin_settings import ADMIN_ONLY_SETTINGS
 from headwater.client.settings.common_settings import COMMON_SETTINGS
 from headwater.client.settings.consumer_settings import CONSUMER_ONLY_SETTINGS
 from headwater.client.settings.producer_settings import PRODUCER_ONLY_SETTINGS
-from headwater.client.spool.spool_settings import SPOOL_SETTINGS
+from headwater.client.spool.settings import SPOOL_SETTINGS
 
 SETTINGS_HEADING: Final = """# Settings of clients
 

@@ -252,7 +252,7 @@ def replay(
 
 
 def _open(path: str) -> LakeTable:
-    from headwater.client.columns.arrow_library import load_arrow
+    from headwater.client.columns.arrow.library import load_arrow
 
     # Says what to install where there is no Arrow.
     load_arrow()

@@ -9,11 +9,11 @@ import sys
 import pyarrow as pa
 
 from headwater.base.reused_memory import Kept, ReusedMemory
-from headwater.client.columns.arrow_batches import ArrowPart, columns_to_arrow
-from headwater.client.columns.arrow_encoder import encode_arrow
-from headwater.client.columns.arrow_library import binary_array, number_array
-from headwater.client.columns.batch_assembly import assemble_batch
-from headwater.client.columns.record_columns import decode_batches
+from headwater.client.columns.arrow.batches import ArrowPart, columns_to_arrow
+from headwater.client.columns.encoding.arrow_encoder import encode_arrow
+from headwater.client.columns.arrow.library import binary_array, number_array
+from headwater.client.columns.encoding.batch_assembly import assemble_batch
+from headwater.client.columns.decoding.record_columns import decode_batches
 from headwater.wire.records import Compression, read_batch_header
 import numpy as np
 

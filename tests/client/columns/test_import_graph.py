@@ -38,7 +38,9 @@ def test_a_running_broker_loads_neither(tmp_path: Path, monkeypatch: pytest.Monk
     assert not imported & {"numpy", "pyarrow"}
 
 
-@pytest.mark.parametrize("statement", [CLIENT, "import headwater.client.columns.arrow_encoder"])
+@pytest.mark.parametrize(
+    "statement", [CLIENT, "import headwater.client.columns.encoding.arrow_encoder"]
+)
 def test_the_client_loads_pyarrow_only_when_it_is_used(statement: str) -> None:
     assert "pyarrow" not in loaded(statement)
 
@@ -47,7 +49,7 @@ def test_a_missing_pyarrow_is_told_in_one_sentence() -> None:
     script = (
         "import sys\n"
         "sys.modules['pyarrow'] = None\n"
-        "from headwater.client.columns.arrow_batches import columns_to_arrow\n"
+        "from headwater.client.columns.arrow.batches import columns_to_arrow\n"
         "try:\n"
         "    columns_to_arrow([])\n"
         "except ImportError as error:\n"

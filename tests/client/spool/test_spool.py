@@ -6,11 +6,7 @@ from pathlib import Path
 import pytest
 
 from headwater.client.errors import ClientClosedError
-from headwater.client.spool.frames import FILE_HEADER_SIZE
-from headwater.client.spool.local_files import LocalFile, LocalFiles
-from headwater.client.spool.reader import SpoolReader
-from headwater.client.spool.spool import FsyncPolicy, Spool
-from headwater.client.spool.spool_errors import (
+from headwater.client.spool.errors import (
     SpoolDamagedError,
     SpoolError,
     SpoolFullError,
@@ -18,6 +14,10 @@ from headwater.client.spool.spool_errors import (
     SpoolRecordTooLargeError,
     SpoolVersionError,
 )
+from headwater.client.spool.files.frames import FILE_HEADER_SIZE
+from headwater.client.spool.files.local_files import LocalFile, LocalFiles
+from headwater.client.spool.files.reader import SpoolReader
+from headwater.client.spool.spool import FsyncPolicy, Spool
 from headwater.sim.faulty_disk import Fault, FaultyDisk
 from tests.support.spools import append_all, contents, record
 from tests.support.waiting import eventually

@@ -5,10 +5,10 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.client.spool.position_file import PositionFile
-from headwater.client.spool.reader import NumberedRecord, SpoolReader
+from headwater.client.spool.errors import SpoolDamagedError
+from headwater.client.spool.files.position_file import PositionFile
+from headwater.client.spool.files.reader import NumberedRecord, SpoolReader
 from headwater.client.spool.spool import FsyncPolicy, Spool
-from headwater.client.spool.spool_errors import SpoolDamagedError
 from headwater.sim.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
 from tests.support.spools import contents, record, undamaged_contents
 from tests.support.tiers import rounds

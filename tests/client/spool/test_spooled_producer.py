@@ -12,8 +12,8 @@ from headwater import KafkaError, Producer, RecordMetadata
 from headwater.base.errors import ErrorCode
 from headwater.client.errors import ClientClosedError, DeadlineError
 from headwater.client.producer.errors import BufferExhaustedError
-from headwater.client.spool.refused_log import read_refused
-from headwater.client.spool.spool_errors import SpoolLockedError
+from headwater.client.spool.errors import SpoolLockedError
+from headwater.client.spool.files.refused_log import read_refused
 from headwater.testing.running_broker import RunningBroker
 from tests.support.broker_process import free_port
 from tests.support.client_users import numbers, read_all, values_of

@@ -21,7 +21,7 @@ from headwater.client.admin.admin_operations import AdminOperations
 from headwater.client.admin.offsets import OffsetTime
 from headwater.client.admin.outcomes import require_all
 from headwater.client.background_loop import BackgroundLoop
-from headwater.client.columns.record_columns import RecordColumns
+from headwater.client.columns.decoding.record_columns import RecordColumns
 from headwater.client.corrupt_batches import CorruptBatches
 from headwater.client.fetch_conversation import FetchLimits
 from headwater.client.isolation import IsolationLevel

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from headwater.client.columns.fetched_columns import decode_fetched
-from headwater.client.columns.record_columns import RecordColumns
+from headwater.client.columns.decoding.fetched_columns import decode_fetched
+from headwater.client.columns.decoding.record_columns import RecordColumns
 from headwater.client.corrupt_batches import CorruptBatches
 from headwater.client.fetched_partition import FetchedPartition
 

@@ -10,7 +10,7 @@ from headwater.base.settings import (
     SettingValues,
 )
 from headwater.client.settings.common_settings import COMMON_SETTINGS
-from headwater.client.spool.spool_settings import SPOOL_SETTINGS
+from headwater.client.spool.settings import SPOOL_SETTINGS
 from headwater.wire.records import Compression
 
 _INT, _LONG, _BOOLEAN = SettingKind.INT, SettingKind.LONG, SettingKind.BOOLEAN

@@ -19,19 +19,19 @@ from enum import Enum
 
 from headwater.base.clocks import Clock, SystemClock
 from headwater.client.errors import ClientClosedError
-from headwater.client.spool.frames import FILE_HEADER_SIZE, FRAME_OVERHEAD, encode_frame
-from headwater.client.spool.interval_sync import IntervalSync
-from headwater.client.spool.local_files import LocalFiles, SpoolFiles, make_directory
-from headwater.client.spool.position_file import PositionFile
-from headwater.client.spool.segment import Segment
-from headwater.client.spool.segment_list import SegmentList
-from headwater.client.spool.spool_errors import (
+from headwater.client.spool.errors import (
     SpoolError,
     SpoolFullError,
     SpoolLockedError,
     SpoolRecordTooLargeError,
 )
-from headwater.client.spool.spooled_record import SpooledRecord, encode_record
+from headwater.client.spool.files.frames import FILE_HEADER_SIZE, FRAME_OVERHEAD, encode_frame
+from headwater.client.spool.files.interval_sync import IntervalSync
+from headwater.client.spool.files.local_files import LocalFiles, SpoolFiles, make_directory
+from headwater.client.spool.files.position_file import PositionFile
+from headwater.client.spool.files.record import SpooledRecord, encode_record
+from headwater.client.spool.files.segment import Segment
+from headwater.client.spool.files.segment_list import SegmentList
 
 _LOCK_NAME = "lock"
 #: A spool of at least so many segments can always give some of them back.

@@ -17,7 +17,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from headwater.client.columns.arrow_batches import ArrowPart, columns_to_arrow
+from headwater.client.columns.arrow.batches import ArrowPart, columns_to_arrow
 from headwater.client.errors import UnknownTopicError
 from headwater.client.kafka_errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
 from headwater.client.ranges import RangeClient

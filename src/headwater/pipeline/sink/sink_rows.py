@@ -27,7 +27,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from headwater.client.columns.arrow_library import load_arrow
+from headwater.client.columns.arrow.library import load_arrow
 from headwater.pipeline.sink.sink_errors import SinkRowError, SinkSchemaError
 
 if TYPE_CHECKING:

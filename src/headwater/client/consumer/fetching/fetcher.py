@@ -21,7 +21,7 @@ from headwater.base.ids import TopicPartition
 from headwater.client.ask import Ask
 from headwater.client.cluster_connection import Lane
 from headwater.client.cluster_metadata import NO_LEADER, ClusterMetadata
-from headwater.client.columns.fetched_together import FetchedTogether
+from headwater.client.columns.decoding.fetched_together import FetchedTogether
 from headwater.client.consumer.errors import InvalidOffsetError
 from headwater.client.consumer.fetching.partition_state import (
     NO_REPLICA,

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from headwater.base.ids import TopicPartition
-from headwater.client.columns.fetched_together import FetchedTogether
+from headwater.client.columns.decoding.fetched_together import FetchedTogether
 from headwater.client.consumer.deserializers import Deserializers
 from headwater.client.consumer.fetching.partition_state import PartitionState
 from headwater.client.consumer.polling.record_reader import RecordReader

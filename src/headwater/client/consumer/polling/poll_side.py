@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.client.columns.arrow_batches import ArrowPart, check_arrow_schema, columns_to_arrow
+from headwater.client.columns.arrow.batches import ArrowPart, check_arrow_schema, columns_to_arrow
 from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
 from headwater.client.consumer.committed.user_commits import GroupCommits
 from headwater.client.consumer.fetching.partition_state import PositionStep

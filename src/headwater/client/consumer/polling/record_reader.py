@@ -15,11 +15,11 @@ from dataclasses import replace
 from typing import Final
 
 from headwater.base.errors import KafkaError
-from headwater.client.columns.consumer_records import columns_to_records
-from headwater.client.columns.decoded_columns import RecordColumns
-from headwater.client.columns.fetched_columns import decode_fetched
-from headwater.client.columns.fetched_together import FetchedTogether
-from headwater.client.columns.record_columns import ARRAY_RECORDS_MIN
+from headwater.client.columns.decoding.consumer_records import columns_to_records
+from headwater.client.columns.decoding.decoded_columns import RecordColumns
+from headwater.client.columns.decoding.fetched_columns import decode_fetched
+from headwater.client.columns.decoding.fetched_together import FetchedTogether
+from headwater.client.columns.decoding.record_columns import ARRAY_RECORDS_MIN
 from headwater.client.consumer.deserializers import Deserializers
 from headwater.client.consumer.fetching.partition_state import PartitionState
 from headwater.client.consumer.record import ConsumerRecord

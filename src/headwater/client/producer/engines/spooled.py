@@ -22,8 +22,8 @@ from headwater.client.producer.intake.serialized_record import TIMESTAMP_MAX
 from headwater.client.producer.intake.serializers import checked_headers
 from headwater.client.producer.record import ProducerRecord
 from headwater.client.producer.record_metadata import OnDelivery
-from headwater.client.spool.shipping_producer import ShippingProducer
-from headwater.client.spool.spooled_sends import SpooledSends
+from headwater.client.spool.sends import SpooledSends
+from headwater.client.spool.shipping.producer import ShippingProducer
 
 
 class SpooledEngine:

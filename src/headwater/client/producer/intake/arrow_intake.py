@@ -75,7 +75,7 @@ class ArrowIntake:
     ) -> Generator[Wait, None, DeliveryGroup]:
         """Take all rows; yields what has to be waited for."""
         # It brings numpy along, which most producers do not need.
-        from headwater.client.columns.arrow_encoder import encode_arrow
+        from headwater.client.columns.encoding.arrow_encoder import encode_arrow
 
         self._intake.check(None)
         while (route := self._routes.get(topic)) is None:

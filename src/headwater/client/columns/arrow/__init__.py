@@ -1,0 +1,1 @@
+"""Columns as Arrow arrays and batches; only here is pyarrow needed."""

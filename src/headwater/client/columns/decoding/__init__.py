@@ -1,0 +1,1 @@
+"""From fetched bytes to columns, many batches at a time."""

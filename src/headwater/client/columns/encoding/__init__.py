@@ -1,0 +1,1 @@
+"""From columns to the records sections of batches."""

@@ -1,0 +1,1 @@
+"""A spool on disk: frames in segments, and how far it was shipped."""

@@ -1,0 +1,1 @@
+"""From the spool to the cluster, in order, until each record has arrived."""
