@@ -21,9 +21,9 @@ from headwater.broker.start.faults import StartError
 from headwater.broker.transactions.markers import MarkerSender
 from headwater.broker.wiring.coordinator_topics import CoordinatorKind
 from headwater.cli.broker_process import run_broker
-from headwater.cluster.broker_changes import BrokerChanges
-from headwater.cluster.cluster_member import ClusterMember
-from headwater.cluster.image_distribution import ImageDistribution
+from headwater.cluster.brokers.changes import BrokerChanges
+from headwater.cluster.image.distribution import ImageDistribution
+from headwater.cluster.member import ClusterMember
 from headwater.cluster.session_lease import SessionLease
 from headwater.coordinator.group.offsets.commit import NewOffset
 from headwater.coordinator.shard_log import ShardLog

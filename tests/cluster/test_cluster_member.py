@@ -10,15 +10,15 @@ from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import SystemClock
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.randomness import SeededRandom
-from headwater.cluster.cluster_identity import establish_cluster_id
-from headwater.cluster.cluster_member import ClusterMember
-from headwater.cluster.image import BrokerInfo
-from headwater.cluster.new_topic import ControllerOptions, NewTopic
+from headwater.cluster.identity import establish_cluster_id
+from headwater.cluster.image.image import BrokerInfo
+from headwater.cluster.member import ClusterMember
 from headwater.cluster.node_documents import decode_controller
 from headwater.cluster.node_locations import CONTROLLER, CONTROLLER_EPOCH
-from headwater.cluster.store.embedded_session import EmbeddedSession
-from headwater.cluster.store.embedded_store import EmbeddedConnector, EmbeddedStore
-from headwater.cluster.store.journal import NullJournal
+from headwater.cluster.store.embedded.journal import NullJournal
+from headwater.cluster.store.embedded.session import EmbeddedSession
+from headwater.cluster.store.embedded.store import EmbeddedConnector, EmbeddedStore
+from headwater.cluster.topics.new_topic import ControllerOptions, NewTopic
 from headwater.wire.cluster_messages.update_image import UpdateImageRequest, UpdateImageResponse
 from tests.support.async_tests import run_async
 from tests.support.controllers import broker_info

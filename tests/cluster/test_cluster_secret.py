@@ -5,10 +5,10 @@ import secrets
 
 import pytest
 
-from headwater.cluster.cluster_identity import prepare_store
-from headwater.cluster.cluster_secret import SECRET_BYTES, establish_cluster_secret
+from headwater.cluster.identity import prepare_store
 from headwater.cluster.node_documents import CorruptNodeError
 from headwater.cluster.node_locations import CLUSTER_SECRET
+from headwater.cluster.secret import SECRET_BYTES, establish_cluster_secret
 from tests.support.async_tests import run_async
 from tests.support.metadata_stores import open_in_memory
 

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from headwater.base.ids import topic_id_to_text
-from headwater.cluster.controller import Controller
-from headwater.cluster.new_topic import NewTopic
+from headwater.cluster.controller.controller import Controller
+from headwater.cluster.topics.new_topic import NewTopic
 from tests.support.controllers import take_seat
 from tests.support.metadata_stores import open_sqlite
 from tests.support.tiers import rounds

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.cluster.image_change import ImageChange, ImageEdits
+from headwater.cluster.image.change import ImageChange, ImageEdits
 from headwater.coordinator.outcome import Change, Outcome, ProducerIdentity, Reply
 from headwater.coordinator.runtime import CoordinatorRuntime, RuntimeParts
 from headwater.coordinator.shard_log import ShardLog, ShardLogOptions

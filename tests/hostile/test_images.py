@@ -11,12 +11,12 @@ import pytest
 
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
-from headwater.cluster.image import ClusterImage
-from headwater.cluster.image_loader import load_image
-from headwater.cluster.image_reception import updated
-from headwater.cluster.image_update import snapshot
-from headwater.cluster.new_topic import NewTopic
+from headwater.cluster.image.image import ClusterImage
+from headwater.cluster.image.loader import load_image
+from headwater.cluster.image.reception import updated
+from headwater.cluster.image.update import snapshot
 from headwater.cluster.store.metadata_store import MetadataStore
+from headwater.cluster.topics.new_topic import NewTopic
 from headwater.wire.cluster_messages.update_image import (
     UpdatedBroker,
     UpdatedConfig,

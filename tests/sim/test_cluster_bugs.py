@@ -8,7 +8,7 @@ from types import MethodType
 
 import pytest
 
-from headwater.cluster.image import PartitionImage
+from headwater.cluster.image.image import PartitionImage
 from headwater.replication.following import plan as follower_plan
 from headwater.replication.following.fetchers import ReplicaFetchers
 from headwater.replication.leading.leadership import Leadership

@@ -4,8 +4,8 @@ from random import Random
 
 import pytest
 
+from headwater.cluster.store.embedded.journal import JournalContent, NodeRow
 from headwater.cluster.store.errors import StoreWriteError
-from headwater.cluster.store.journal import JournalContent, NodeRow
 from headwater.sim.disk_faults import SYNCS, Fault, PowerCut, SimulatedCrash
 from headwater.sim.faulty_disk import FaultyDisk
 from headwater.sim.file_journal import FileJournal

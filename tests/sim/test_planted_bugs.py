@@ -64,7 +64,8 @@ def keep_topics_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 def keep_deletions_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     write_without_sync(monkeypatch, rb'"/brokers/topics/[^"]*": null')
     # What was interrupted would be finished at the next start.
-    monkeypatch.setattr("headwater.cluster.controller.Controller._finish_deletions", do_nothing)
+    finish = "headwater.cluster.controller.controller.Controller._finish_deletions"
+    monkeypatch.setattr(finish, do_nothing)
 
 
 async def do_nothing(*_arguments: object) -> None:

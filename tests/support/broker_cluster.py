@@ -24,11 +24,11 @@ from headwater.broker.environment import BrokerEnvironment
 from headwater.broker.server import BrokerServer
 from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.broker.settings.static_settings import static_of
-from headwater.cluster.elections import ElectionType
-from headwater.cluster.image import ClusterImage, PartitionImage
-from headwater.cluster.store.embedded_session import EmbeddedSession
-from headwater.cluster.store.embedded_store import EmbeddedConnector, EmbeddedStore
-from headwater.cluster.store.journal import NullJournal
+from headwater.cluster.image.image import ClusterImage, PartitionImage
+from headwater.cluster.partitions.elections import ElectionType
+from headwater.cluster.store.embedded.journal import NullJournal
+from headwater.cluster.store.embedded.session import EmbeddedSession
+from headwater.cluster.store.embedded.store import EmbeddedConnector, EmbeddedStore
 from headwater.cluster.store.metadata_store import StoreConnector
 from headwater.net.exchange import Exchange
 from headwater.net.peer_channel import PeerChannel

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Iterable
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.cluster.broker_registration import register_broker
-from headwater.cluster.cluster_identity import prepare_store
-from headwater.cluster.image import BrokerInfo, ClusterImage, PartitionImage
-from headwater.cluster.image_loader import load_image
-from headwater.cluster.new_topic import ControllerOptions, ManualAssignment, NewTopic
+from headwater.cluster.brokers.registration import register_broker
+from headwater.cluster.identity import prepare_store
+from headwater.cluster.image.image import BrokerInfo, ClusterImage, PartitionImage
+from headwater.cluster.image.loader import load_image
 from headwater.cluster.store.metadata_store import MetadataStore
+from headwater.cluster.topics.new_topic import ControllerOptions, ManualAssignment, NewTopic
 from headwater.wire.messages.alter_partition import (
     AlterPartitionRequest,
     BrokerState,

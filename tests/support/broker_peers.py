@@ -15,10 +15,10 @@ from typing import Any, cast
 from headwater.base.clocks import SystemClock
 from headwater.broker.access.broker_proof import BrokerProof
 from headwater.broker.context import BrokerContext
-from headwater.cluster.cluster_identity import prepare_store
-from headwater.cluster.cluster_secret import establish_cluster_secret
-from headwater.cluster.store.embedded_store import EmbeddedStore
-from headwater.cluster.store.sqlite_journal import METADATA_FILE, SqliteJournal
+from headwater.cluster.identity import prepare_store
+from headwater.cluster.secret import establish_cluster_secret
+from headwater.cluster.store.embedded.sqlite_journal import METADATA_FILE, SqliteJournal
+from headwater.cluster.store.embedded.store import EmbeddedStore
 from headwater.net.peer_channel import PeerChannel
 from headwater.wire.messages.metadata import MetadataRequest
 from headwater.wire.schema import Message

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.settings.broker_settings import BrokerSettings
-from headwater.cluster.image import BrokerInfo, ClusterImage
+from headwater.cluster.image.image import BrokerInfo, ClusterImage
 from headwater.coordinator.group.classic.group import ClassicGroup
 from headwater.coordinator.group.classic.member import JoiningClient
 from headwater.coordinator.group.environment import GroupEnvironment

@@ -2,8 +2,8 @@
 
 import uuid
 
-from headwater.cluster.image import BrokerInfo, ClusterImage, PartitionImage, TopicImage
-from headwater.cluster.layered_map import LayeredMap
+from headwater.cluster.image.image import BrokerInfo, ClusterImage, PartitionImage, TopicImage
+from headwater.cluster.image.layered_map import LayeredMap
 
 
 def partition_of(replicas: tuple[int, ...], leader: int, isr: tuple[int, ...]) -> PartitionImage:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.settings.tables import BROKER_SETTINGS
-from headwater.cluster.image import ClusterImage, PartitionImage, TopicImage
-from headwater.cluster.image_change import ImageEdits
+from headwater.cluster.image.change import ImageEdits
+from headwater.cluster.image.image import ClusterImage, PartitionImage, TopicImage
 from headwater.coordinator.group.classic.member import JoiningClient
 from headwater.coordinator.group.consumer.group import ConsumerGroup
 from headwater.coordinator.group.environment import GroupEnvironment

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from headwater.base.clocks import ManualClock
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.cluster.controller import Controller
-from headwater.cluster.elections import ElectionType
-from headwater.cluster.image import NO_LEADER, ClusterImage, PartitionImage
-from headwater.cluster.new_topic import NewPartitions, NewTopic
-from headwater.cluster.store.embedded_store import EmbeddedStore
+from headwater.cluster.controller.controller import Controller
+from headwater.cluster.image.image import NO_LEADER, ClusterImage, PartitionImage
+from headwater.cluster.partitions.elections import ElectionType
+from headwater.cluster.store.embedded.store import EmbeddedStore
+from headwater.cluster.topics.new_topic import NewPartitions, NewTopic
 from tests.support.broker_crowd import BrokerCrowd, describe, fresh_image
 from tests.support.doubtful_store import DoubtfulWorld, FencedJournal
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import ManualClock
 from headwater.base.randomness import SeededRandom
-from headwater.cluster.broker_registration import register_broker
-from headwater.cluster.cluster_identity import establish_cluster_id
-from headwater.cluster.controller import Controller
-from headwater.cluster.controller_election import elect_controller
-from headwater.cluster.image import BrokerInfo, ClusterImage, EndpointInfo
-from headwater.cluster.image_change import ImageChange
-from headwater.cluster.new_topic import ControllerOptions
+from headwater.cluster.brokers.registration import register_broker
+from headwater.cluster.controller.controller import Controller
+from headwater.cluster.controller.election import elect_controller
+from headwater.cluster.identity import establish_cluster_id
+from headwater.cluster.image.change import ImageChange
+from headwater.cluster.image.image import BrokerInfo, ClusterImage, EndpointInfo
 from headwater.cluster.store.metadata_store import MetadataStore
+from headwater.cluster.topics.new_topic import ControllerOptions
 
 
 def broker_info(broker_id: int = 0, rack: str | None = None) -> BrokerInfo:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from headwater.cluster.store.embedded_store import EmbeddedStore
+from headwater.cluster.store.embedded.journal import Changes
+from headwater.cluster.store.embedded.store import EmbeddedStore
 from headwater.cluster.store.errors import UncertainWriteError
-from headwater.cluster.store.journal import Changes
 from headwater.cluster.store.metadata_store import MetadataStore, Operation, Result
 from tests.support.metadata_stores import DictJournal, EmbeddedWorld
 

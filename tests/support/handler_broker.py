@@ -22,7 +22,7 @@ from headwater.broker.context import BrokerContext, RequestContext
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.server import BrokerServer
 from headwater.broker.settings.static_settings import static_of
-from headwater.cluster.new_topic import NewTopic
+from headwater.cluster.topics.new_topic import NewTopic
 from headwater.net.connection import Connection
 from headwater.net.peer_identity import ANONYMOUS, PeerIdentity
 from headwater.wire.api_keys import ApiKey

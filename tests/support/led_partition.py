@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import ManualClock
 from headwater.base.errors import ErrorCode
-from headwater.cluster.image import BrokerInfo, PartitionImage
+from headwater.cluster.image.image import BrokerInfo, PartitionImage
 from headwater.replication.leading.isr_changes import IsrOwner
 from headwater.replication.leading.isr_state import IsrProposal
 from headwater.replication.leading.leadership import Leadership

@@ -17,8 +17,8 @@ from headwater.base.ids import TopicPartition
 from headwater.broker.context import BrokerContext
 from headwater.broker.transactions.markers import MarkerSender
 from headwater.broker.wiring.coordinator_topics import TRANSACTIONS_TOPIC
-from headwater.cluster.image import ClusterImage, PartitionImage, TopicImage
-from headwater.cluster.layered_map import LayeredMap
+from headwater.cluster.image.image import ClusterImage, PartitionImage, TopicImage
+from headwater.cluster.image.layered_map import LayeredMap
 from headwater.coordinator.outcome import ProducerIdentity
 from headwater.coordinator.txn.transaction_metadata import PreparedTransaction
 from headwater.sim.virtual_loop import VirtualLoop

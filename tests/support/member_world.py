@@ -29,7 +29,7 @@ from headwater.client.coordinator_cache import CoordinatorCache
 from headwater.client.retry import RetryPolicy
 from headwater.client.settings.client_config import parse_settings
 from headwater.client.settings.consumer_settings import CONSUMER_SETTINGS
-from headwater.cluster.image import ClusterImage
+from headwater.cluster.image.image import ClusterImage
 from headwater.coordinator.group.classic.group import ClassicGroup
 from headwater.coordinator.group.consumer.group import ConsumerGroup
 from headwater.wire.messages.metadata import (

@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 from headwater.base.ids import topic_id_to_text
-from headwater.cluster.controller import Controller
-from headwater.cluster.new_topic import CreatedTopic, NewPartitions, NewTopic
+from headwater.cluster.controller.controller import Controller
+from headwater.cluster.topics.new_topic import CreatedTopic, NewPartitions, NewTopic
 from tests.support.controllers import start_controller
 from tests.support.metadata_stores import open_sqlite
 

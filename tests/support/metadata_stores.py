@@ -11,12 +11,12 @@ from typing import Protocol
 from kazoo.client import KazooClient
 
 from headwater.base.clocks import Clock, SystemClock
-from headwater.cluster.store.embedded_store import EmbeddedStore
-from headwater.cluster.store.journal import Changes, JournalContent, NodeRow, NullJournal
+from headwater.cluster.store.embedded.journal import Changes, JournalContent, NodeRow, NullJournal
+from headwater.cluster.store.embedded.sqlite_journal import METADATA_FILE, SqliteJournal
+from headwater.cluster.store.embedded.store import EmbeddedStore
 from headwater.cluster.store.metadata_store import MetadataStore
-from headwater.cluster.store.sqlite_journal import METADATA_FILE, SqliteJournal
-from headwater.cluster.store.zookeeper_connector import ZooKeeperConnector
-from headwater.cluster.store.zookeeper_store import ZooKeeperStore
+from headwater.cluster.store.zookeeper.connector import ZooKeeperConnector
+from headwater.cluster.store.zookeeper.store import ZooKeeperStore
 from tests.support.simulated_store import linked_world
 from tests.support.zookeeper import fresh_chroot, shared_zookeeper
 

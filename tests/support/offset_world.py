@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
 from headwater.broker.settings.tables import BROKER_SETTINGS
-from headwater.cluster.image import ClusterImage, TopicImage
-from headwater.cluster.image_change import ImageChange
+from headwater.cluster.image.change import ImageChange
+from headwater.cluster.image.image import ClusterImage, TopicImage
 from headwater.coordinator.group.environment import GroupEnvironment
 from headwater.coordinator.group.offsets.commit import Committer, NewOffset
 from headwater.coordinator.group.offsets.fetch import FetchedOffset, WantedOffset

@@ -14,7 +14,7 @@ from typing import Any, cast
 from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
-from headwater.cluster.image import PartitionImage
+from headwater.cluster.image.image import PartitionImage
 from headwater.net.peer_channel import PeerChannel, PeerUnavailableError
 from headwater.replication.partition.partition import Partition
 from headwater.replication.partition.rules import AcksAllFlush, PartitionRules

@@ -17,7 +17,7 @@ from headwater.base.clocks import ManualClock
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.broker.fetch.session import FetchSession
-from headwater.cluster.image import BrokerInfo, PartitionImage
+from headwater.cluster.image.image import BrokerInfo, PartitionImage
 from headwater.replication.fetch import (
     Fetched,
     FetchedPartition,

@@ -16,9 +16,9 @@ from headwater.broker.metrics.broker_metrics import BrokerMetrics
 from headwater.broker.requests.api_table import ApiTable
 from headwater.broker.requests.tasks import RequestTasks
 from headwater.broker.settings.broker_settings import BrokerSettings
-from headwater.cluster.cluster_member import ClusterMember
-from headwater.cluster.controller import Controller
-from headwater.cluster.image import ClusterImage
+from headwater.cluster.controller.controller import Controller
+from headwater.cluster.image.image import ClusterImage
+from headwater.cluster.member import ClusterMember
 from headwater.net.connection import Connection
 from headwater.replication.partition.partitions import Partitions
 from headwater.replication.waiting.parked_requests import ParkedRequests

@@ -16,9 +16,9 @@ from typing import Final
 from headwater.base.clocks import Clock, SystemClock
 from headwater.base.randomness import SeededRandom
 from headwater.broker.settings.broker_settings import BrokerSettings
-from headwater.cluster.store.embedded_store import EmbeddedConnector, EmbeddedStore
+from headwater.cluster.store.embedded.sqlite_journal import METADATA_FILE, SqliteJournal
+from headwater.cluster.store.embedded.store import EmbeddedConnector, EmbeddedStore
 from headwater.cluster.store.metadata_store import StoreConnector
-from headwater.cluster.store.sqlite_journal import METADATA_FILE, SqliteJournal
 from headwater.storage.compaction.cleaner import RunJob
 from headwater.storage.disk_files import DiskFiles
 from headwater.storage.files import FileSystem

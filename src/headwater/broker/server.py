@@ -53,7 +53,7 @@ from headwater.broker.wiring.image_follower import ImageFollower
 from headwater.broker.wiring.log_upkeep import LogUpkeep
 from headwater.broker.wiring.replication import Replication
 from headwater.broker.worker_pool import WorkerPool
-from headwater.cluster.cluster_member import ClusterMember
+from headwater.cluster.member import ClusterMember
 from headwater.cluster.store.errors import StoreError
 from headwater.cluster.store.metadata_store import StoreConnector
 from headwater.net.endpoint import join_address, split_address

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from headwater.base.ids import topic_id_from_text, topic_id_to_text
-from headwater.cluster.image import NO_CONTROLLER
-from headwater.cluster.image_rules import (
+from headwater.cluster.image.image import NO_CONTROLLER
+from headwater.cluster.image.rules import (
     ImageFaultError,
     check_number,
     check_replicas,

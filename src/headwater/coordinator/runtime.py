@@ -22,8 +22,8 @@ from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import Clock
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.loop_timer import LoopTimer
-from headwater.cluster.image import ClusterImage
-from headwater.cluster.image_change import ImageChange
+from headwater.cluster.image.change import ImageChange
+from headwater.cluster.image.image import ClusterImage
 from headwater.coordinator.key_hash import partition_for
 from headwater.coordinator.outcome import Change, Outcome, ProducerIdentity, Reply
 from headwater.coordinator.shard import Shard

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from headwater.base.errors import KafkaError
-from headwater.cluster.image_change import ImageChange
+from headwater.cluster.image.change import ImageChange
 from headwater.coordinator.outcome import Outcome, ProducerIdentity
 from headwater.coordinator.stored_record import StoredRecord
 

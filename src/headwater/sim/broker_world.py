@@ -13,7 +13,7 @@ from headwater.base.clocks import Clock
 from headwater.broker.environment import OpenStore
 from headwater.broker.server import BrokerServer
 from headwater.broker.settings.broker_settings import BrokerSettings
-from headwater.cluster.store.embedded_store import EmbeddedConnector, EmbeddedStore
+from headwater.cluster.store.embedded.store import EmbeddedConnector, EmbeddedStore
 from headwater.sim.broker_host import BrokerHost
 from headwater.sim.broker_link import BrokerLink
 from headwater.sim.clock import SimulatedClock

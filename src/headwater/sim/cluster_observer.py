@@ -13,7 +13,7 @@ from typing import Final
 
 from headwater.base.ids import TopicPartition
 from headwater.cluster.node_documents import PartitionState, decode_partition_state
-from headwater.cluster.store.journal import Changes
+from headwater.cluster.store.embedded.journal import Changes
 from headwater.replication.partition.partition import Partition
 from headwater.sim.broker_host import BrokerHost
 from headwater.sim.checkers.differing_replicas import ReplicaLog, check_replicas_agree

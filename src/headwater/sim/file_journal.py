@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from headwater.base.checks import check
+from headwater.cluster.store.embedded.journal import Changes, JournalContent, NodeRow
 from headwater.cluster.store.errors import StoreWriteError
-from headwater.cluster.store.journal import Changes, JournalContent, NodeRow
 from headwater.storage.files import File, FileSystem
 from headwater.storage.flush import RunInThread
 

@@ -16,11 +16,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from headwater.base.clocks import Clock
-from headwater.cluster.store.embedded_session import EmbeddedSession
-from headwater.cluster.store.embedded_store import EmbeddedStore
+from headwater.cluster.store.embedded.journal import Changes, NullJournal
+from headwater.cluster.store.embedded.node_tree import NodeTree
+from headwater.cluster.store.embedded.session import EmbeddedSession
+from headwater.cluster.store.embedded.store import EmbeddedStore
 from headwater.cluster.store.errors import SessionExpiredError, StoreError
-from headwater.cluster.store.journal import Changes, NullJournal
-from headwater.cluster.store.node_tree import NodeTree
 from headwater.sim.network import SimulatedNetwork
 from headwater.sim.store_connection import Message, StoreConnection
 

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, cast
 
-from headwater.cluster.store.embedded_session import EmbeddedSession
+from headwater.cluster.store.embedded.session import EmbeddedSession
 from headwater.cluster.store.errors import SessionExpiredError, StoreError, UncertainWriteError
 from headwater.cluster.store.metadata_store import (
     ANY_VERSION,

@@ -26,7 +26,7 @@ from headwater.base.errors import KafkaError
 from headwater.broker.environment import BrokerEnvironment
 from headwater.broker.server import BrokerServer
 from headwater.broker.settings.static_settings import static_of
-from headwater.cluster.new_topic import NewTopic
+from headwater.cluster.topics.new_topic import NewTopic
 from headwater.testing.unsynced_files import UnsyncedFiles
 
 T = TypeVar("T")

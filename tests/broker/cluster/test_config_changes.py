@@ -8,7 +8,7 @@ from pathlib import Path
 from headwater.base.errors import ErrorCode
 from headwater.broker.settings.config_changes import Operation
 from headwater.broker.topics.config_alteration import ResourceType
-from headwater.cluster.image import ConfigResource, ResourceKind
+from headwater.cluster.image.image import ConfigResource, ResourceKind
 from headwater.wire.cluster_messages.set_configs import ConfigEntry, SetConfigsRequest
 from headwater.wire.messages.alter_configs import (
     AlterableConfig as ReplacedConfig,

@@ -14,7 +14,7 @@ from headwater.base.ids import TopicPartition
 from headwater.base.loop_timer import LoopTimer
 from headwater.broker.fetch.replica_session import ReplicaSession
 from headwater.broker.fetch.session import FetchSession
-from headwater.cluster.image import BrokerInfo, PartitionImage
+from headwater.cluster.image.image import BrokerInfo, PartitionImage
 from headwater.replication.fetch import (
     Fetched,
     FetchedPartition,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headwater.base.errors import ErrorCode
-from headwater.cluster.image_change import ImageChange
+from headwater.cluster.image.change import ImageChange
 from headwater.wire.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,

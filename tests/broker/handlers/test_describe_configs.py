@@ -7,7 +7,7 @@ import pytest
 
 from headwater.base.errors import ErrorCode
 from headwater.broker.settings.tables import BROKER_SETTINGS, TOPIC_SETTINGS
-from headwater.cluster.image import ConfigResource, ResourceKind
+from headwater.cluster.image.image import ConfigResource, ResourceKind
 from headwater.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from headwater.base.errors import ErrorCode
-from headwater.cluster.image import PartitionImage
+from headwater.cluster.image.image import PartitionImage
 from headwater.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,

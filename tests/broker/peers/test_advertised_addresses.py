@@ -4,7 +4,7 @@ import pytest
 
 from headwater.base.settings import SettingError
 from headwater.broker.peers.advertised_addresses import Address, ClientSide, check_advertised
-from headwater.cluster.image import BrokerInfo, EndpointInfo
+from headwater.cluster.image.image import BrokerInfo, EndpointInfo
 from headwater.net.endpoint import parse_endpoints
 
 OWN = BrokerInfo(0, (EndpointInfo("PLAINTEXT", "", 9092),))

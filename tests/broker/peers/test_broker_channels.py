@@ -15,8 +15,8 @@ from headwater.broker.metrics.broker_metrics import BrokerMetrics
 from headwater.broker.peers.channels import BrokerChannels
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.requests.api_table import build_table
-from headwater.cluster.image import BrokerInfo, ClusterImage, EndpointInfo
-from headwater.cluster.image_change import ImageEdits
+from headwater.cluster.image.change import ImageEdits
+from headwater.cluster.image.image import BrokerInfo, ClusterImage, EndpointInfo
 from headwater.net.exchange import Exchange
 from headwater.net.limits import ConnectionLimits
 from headwater.net.listener import Endpoint, Listener

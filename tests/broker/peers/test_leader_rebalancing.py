@@ -10,7 +10,7 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.broker.peers.leader_rebalancing import LeaderRebalancing
 from headwater.broker.settings.broker_settings import BrokerSettings
-from headwater.cluster.image import ClusterImage
+from headwater.cluster.image.image import ClusterImage
 from headwater.sim.virtual_loop import VirtualLoop
 from tests.support.cluster_images import image_of, partition_of
 

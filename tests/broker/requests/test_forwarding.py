@@ -13,7 +13,7 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import BrokerContext, RequestContext
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.requests.forwarding import answer, ask_controller, is_refused
-from headwater.cluster.image import ClusterImage
+from headwater.cluster.image.image import ClusterImage
 from headwater.net.connection import Connection
 from headwater.net.peer_errors import PeerTimeoutError, PeerUnavailableError
 from headwater.net.peer_identity import ANONYMOUS, PeerIdentity

@@ -9,10 +9,10 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.broker.start import zookeeper as zookeeper_settings
 from headwater.broker.start.zookeeper import zookeeper_connector
-from headwater.cluster.controller import Controller
-from headwater.cluster.image import ConfigResource, ResourceKind
-from headwater.cluster.new_topic import NewTopic
-from headwater.cluster.store.zookeeper_connector import Digest
+from headwater.cluster.controller.controller import Controller
+from headwater.cluster.image.image import ConfigResource, ResourceKind
+from headwater.cluster.store.zookeeper.connector import Digest
+from headwater.cluster.topics.new_topic import NewTopic
 from headwater.replication.following.options import FetcherOptions
 from headwater.wire.messages.find_coordinator import FindCoordinatorRequest
 from tests.support.broker_cluster import BrokerCluster, run_cluster_scenario

@@ -14,10 +14,10 @@ from headwater.broker.environment import BrokerEnvironment
 from headwater.broker.server import BrokerServer
 from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.broker.settings.static_settings import static_of
-from headwater.cluster.store.embedded_session import EmbeddedSession
-from headwater.cluster.store.embedded_store import EmbeddedConnector, EmbeddedStore
+from headwater.cluster.store.embedded.journal import NullJournal
+from headwater.cluster.store.embedded.session import EmbeddedSession
+from headwater.cluster.store.embedded.store import EmbeddedConnector, EmbeddedStore
 from headwater.cluster.store.errors import SessionExpiredError, UncertainWriteError
-from headwater.cluster.store.journal import NullJournal
 from headwater.cluster.store.metadata_store import Operation, Result, StoreConnector
 from headwater.storage.flush import RunInThread
 from tests.support.running_broker import broker_settings

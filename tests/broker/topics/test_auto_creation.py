@@ -8,7 +8,7 @@ import pytest
 from headwater.base.errors import ErrorCode
 from headwater.broker.topics import auto_creation
 from headwater.broker.topics.auto_creation import create_missing
-from headwater.cluster.image_change import ImageChange
+from headwater.cluster.image.change import ImageChange
 from tests.support.handler_broker import HandlerBroker, run_with_broker
 from tests.support.small_broker import until
 

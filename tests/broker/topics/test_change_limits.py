@@ -6,7 +6,7 @@ import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.topics.change_limits import CHANGE_COUNT_MAX, check_change_count, within
-from headwater.cluster.change_turns import ChangeTurns
+from headwater.cluster.controller.change_turns import ChangeTurns
 
 
 async def _fail() -> None:

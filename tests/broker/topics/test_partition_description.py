@@ -6,7 +6,7 @@ from headwater.base.errors import ErrorCode
 from headwater.broker.handlers.metadata import answer_partition
 from headwater.broker.peers.advertised_addresses import Address, ClientSide
 from headwater.broker.topics.partition_description import ReachableBrokers
-from headwater.cluster.image import BrokerInfo, ClusterImage, EndpointInfo, PartitionImage
+from headwater.cluster.image.image import BrokerInfo, ClusterImage, EndpointInfo, PartitionImage
 
 
 def reachable(listener_name: str = "PLAINTEXT") -> ReachableBrokers:

@@ -13,8 +13,8 @@ from headwater.broker.context import BrokerContext
 from headwater.broker.produce.transaction import as_producer_error
 from headwater.broker.transactions.partitions import TransactionPartitions, Verdicts
 from headwater.broker.wiring.coordinator_topics import TRANSACTIONS_TOPIC
-from headwater.cluster.image import ClusterImage
-from headwater.cluster.layered_map import LayeredMap
+from headwater.cluster.image.image import ClusterImage
+from headwater.cluster.image.layered_map import LayeredMap
 from headwater.coordinator.key_hash import partition_for
 from headwater.coordinator.outcome import ProducerIdentity
 from headwater.net.peer_errors import PeerTimeoutError, PeerUnavailableError

@@ -7,8 +7,8 @@ import pytest
 
 from headwater.cluster.store.errors import NodeExistsError, UncertainWriteError
 from headwater.cluster.store.metadata_store import WatchEvent, WatchKind
-from headwater.cluster.store.zookeeper_connector import ZooKeeperConnector
-from headwater.cluster.store.zookeeper_store import ZooKeeperStore
+from headwater.cluster.store.zookeeper.connector import ZooKeeperConnector
+from headwater.cluster.store.zookeeper.store import ZooKeeperStore
 from headwater.zookeeper.server import ZooKeeperServer
 from tests.support.async_tests import run_async
 from tests.support.zookeeper import zookeeper_ensemble

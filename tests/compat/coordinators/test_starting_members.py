@@ -19,7 +19,7 @@ from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
 from headwater.broker.wiring.coordinator_topics import CoordinatorKind
 from headwater.client.producer.async_producer import AsyncProducer
-from headwater.cluster.cluster_member import ClusterMember
+from headwater.cluster.member import ClusterMember
 from headwater.coordinator.group.offsets.commit import NewOffset
 from headwater.coordinator.outcome import ProducerIdentity
 from headwater.wire.api_keys import ApiKey

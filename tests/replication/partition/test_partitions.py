@@ -12,9 +12,9 @@ from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import ManualClock
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.cluster.image import BrokerInfo, ClusterImage, PartitionImage, TopicImage
-from headwater.cluster.image_change import ImageEdits
-from headwater.cluster.layered_map import LayeredMap
+from headwater.cluster.image.change import ImageEdits
+from headwater.cluster.image.image import BrokerInfo, ClusterImage, PartitionImage, TopicImage
+from headwater.cluster.image.layered_map import LayeredMap
 from headwater.replication.partition.partition import Partition
 from headwater.replication.partition.partitions import Partitions
 from headwater.replication.partition.rules import AcksAllFlush, PartitionRules

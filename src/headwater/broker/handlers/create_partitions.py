@@ -13,8 +13,8 @@ from headwater.broker.context import RequestContext
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.requests.fair_turns import in_turns
 from headwater.broker.topics.change_limits import check_change_count, within
-from headwater.cluster.image import ClusterImage
-from headwater.cluster.new_topic import NewPartitions
+from headwater.cluster.image.image import ClusterImage
+from headwater.cluster.topics.new_topic import NewPartitions
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.create_partitions import (
     CreatePartitionsRequest,

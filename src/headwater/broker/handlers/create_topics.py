@@ -16,8 +16,8 @@ from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.requests.fair_turns import DESCRIPTIONS_PER_TURN, in_turns
 from headwater.broker.settings.config_entries import topic_entries
 from headwater.broker.topics.change_limits import check_change_count, within
-from headwater.cluster.image import ClusterImage
-from headwater.cluster.new_topic import CreatedTopic, ManualAssignment, NewTopic
+from headwater.cluster.image.image import ClusterImage
+from headwater.cluster.topics.new_topic import CreatedTopic, ManualAssignment, NewTopic
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.create_topics import (
     CreatableTopic,

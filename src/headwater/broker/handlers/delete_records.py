@@ -13,7 +13,7 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import RequestContext
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.requests.fair_turns import in_turns
-from headwater.cluster.image import is_internal
+from headwater.cluster.image.image import is_internal
 from headwater.replication.partition.partition import Partition
 from headwater.replication.waiting.delayed_delete_records import (
     AwaitedDeletion,

@@ -19,7 +19,7 @@ from headwater.broker.context import RequestContext
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.requests.fair_turns import in_turns
 from headwater.broker.topics.change_limits import check_change_count, within
-from headwater.cluster.image import ClusterImage, TopicImage
+from headwater.cluster.image.image import ClusterImage, TopicImage
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.delete_topics import (
     DeletableTopicResult,

@@ -16,7 +16,7 @@ from headwater.broker.peers.advertised_addresses import client_side
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.requests.fair_turns import in_turns
 from headwater.broker.topics.partition_description import ReachableBrokers
-from headwater.cluster.image import TopicImage, is_internal
+from headwater.cluster.image.image import TopicImage, is_internal
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.describe_topic_partitions import (
     Cursor,

@@ -19,8 +19,8 @@ from headwater.broker.context import RequestContext
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.requests.fair_turns import in_turns
 from headwater.broker.topics.change_limits import within
-from headwater.cluster.elections import ElectionType
-from headwater.cluster.image import ClusterImage
+from headwater.cluster.image.image import ClusterImage
+from headwater.cluster.partitions.elections import ElectionType
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.elect_leaders import (
     ElectLeadersRequest,

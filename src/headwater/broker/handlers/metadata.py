@@ -30,7 +30,7 @@ from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.requests.fair_turns import in_turns
 from headwater.broker.topics.auto_creation import create_missing
 from headwater.broker.topics.partition_description import PartitionDescription, ReachableBrokers
-from headwater.cluster.image import TopicImage, is_internal
+from headwater.cluster.image.image import TopicImage, is_internal
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.metadata import (
     MetadataRequest,

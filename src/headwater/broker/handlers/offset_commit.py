@@ -20,7 +20,7 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.broker.context import RequestContext
 from headwater.broker.requests.api_handler import ApiHandler
-from headwater.cluster.image import ClusterImage, TopicImage
+from headwater.cluster.image.image import ClusterImage, TopicImage
 from headwater.coordinator.group.offsets.commit import Committer, NewOffset
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.offset_commit import (

@@ -13,8 +13,8 @@ from headwater.base.settings import SettingError
 from headwater.broker.context import RequestContext
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.settings.config_changes import check_distinct
-from headwater.cluster.image import ConfigResource, ResourceKind
-from headwater.cluster.image_rules import ImageFaultError, check_resource
+from headwater.cluster.image.image import ConfigResource, ResourceKind
+from headwater.cluster.image.rules import ImageFaultError, check_resource
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.cluster_messages.set_configs import SetConfigsRequest, SetConfigsResponse
 

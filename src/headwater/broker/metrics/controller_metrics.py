@@ -11,8 +11,8 @@ from typing import Final
 
 from headwater.broker.context import BrokerContext
 from headwater.broker.metrics.exposition import counter, gauge
-from headwater.cluster.image import ClusterImage
-from headwater.cluster.leader_imbalance import imbalance_count
+from headwater.cluster.image.image import ClusterImage
+from headwater.cluster.partitions.leader_imbalance import imbalance_count
 
 _CONTROLLER: Final = "Kafka: kafka.controller:type=KafkaController,name="
 _STATS: Final = "Kafka: kafka.controller:type=ControllerStats,name="

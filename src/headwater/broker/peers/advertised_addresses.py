@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from headwater.base.settings import SettingError
 from headwater.broker.context import RequestContext
-from headwater.cluster.image import BrokerInfo, EndpointInfo
+from headwater.cluster.image.image import BrokerInfo, EndpointInfo
 from headwater.net.endpoint import Endpoint, parse_endpoints
 
 

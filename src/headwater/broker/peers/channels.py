@@ -25,8 +25,8 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import BrokerContext, RequestContext
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.requests.forwarding import answer
-from headwater.cluster.image import NO_CONTROLLER, BrokerInfo, EndpointInfo
-from headwater.cluster.image_change import ImageChange
+from headwater.cluster.image.change import ImageChange
+from headwater.cluster.image.image import NO_CONTROLLER, BrokerInfo, EndpointInfo
 from headwater.net.connection import Connection
 from headwater.net.peer_channel import PeerChannel
 from headwater.net.peer_errors import (

@@ -15,9 +15,9 @@ from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.broker.context import BrokerContext
 from headwater.broker.settings.broker_settings import BrokerSettings
-from headwater.cluster.elections import ElectionType
-from headwater.cluster.image import ClusterImage
-from headwater.cluster.leader_imbalance import partitions_to_hand_back
+from headwater.cluster.image.image import ClusterImage
+from headwater.cluster.partitions.elections import ElectionType
+from headwater.cluster.partitions.leader_imbalance import partitions_to_hand_back
 from headwater.cluster.store.errors import StoreError
 
 _logger = logging.getLogger(__name__)

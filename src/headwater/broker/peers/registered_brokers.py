@@ -7,7 +7,7 @@ earlier life must not count: another broker may have its place by now.
 from __future__ import annotations
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.cluster.image import ClusterImage
+from headwater.cluster.image.image import ClusterImage
 
 
 def check_broker_epoch(broker_id: int, broker_epoch: int, image: ClusterImage) -> None:

@@ -23,7 +23,7 @@ from headwater.wire.schema import Message
 
 if TYPE_CHECKING:
     from headwater.broker.context import RequestContext
-    from headwater.cluster.image import ClusterImage
+    from headwater.cluster.image.image import ClusterImage
     from headwater.net.exchange import Exchange
 
 #: The first argument is the request class of the API.

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from headwater.cluster.image import ClusterImage
+from headwater.cluster.image.image import ClusterImage
 
 if TYPE_CHECKING:
     from headwater.broker.context import BrokerContext

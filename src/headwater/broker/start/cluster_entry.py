@@ -14,10 +14,10 @@ from typing import NamedTuple
 from headwater.broker.environment import BrokerEnvironment
 from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.broker.start.node_identity import find_node_id
-from headwater.cluster.cluster_identity import establish_cluster_id
-from headwater.cluster.cluster_secret import establish_cluster_secret
-from headwater.cluster.image import ClusterImage
-from headwater.cluster.image_loader import load_image
+from headwater.cluster.identity import establish_cluster_id
+from headwater.cluster.image.image import ClusterImage
+from headwater.cluster.image.loader import load_image
+from headwater.cluster.secret import establish_cluster_secret
 from headwater.cluster.store.errors import SessionExpiredError, UncertainWriteError
 from headwater.cluster.store.metadata_store import MetadataStore, StoreConnector
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from headwater.base.settings import SettingError
 from headwater.broker.settings.broker_settings import BrokerSettings
-from headwater.cluster.cluster_identity import generate_broker_id
+from headwater.cluster.identity import generate_broker_id
 from headwater.cluster.store.metadata_store import MetadataStore
 from headwater.storage.directories.broker_metadata import read_broker_metadata
 from headwater.storage.files import FileSystem

@@ -13,8 +13,8 @@ from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.broker.settings.config_changes import check_stored_configs, check_topic_configs
 from headwater.broker.topics.policy import SETTING as POLICY_SETTING
 from headwater.broker.topics.policy import load_topic_policy
-from headwater.cluster.image import BrokerInfo
-from headwater.cluster.new_topic import ControllerOptions
+from headwater.cluster.image.image import BrokerInfo
+from headwater.cluster.topics.new_topic import ControllerOptions
 from headwater.net.endpoint import Endpoint
 from headwater.replication.partition.rules import AcksAllFlush, PartitionRules
 from headwater.storage.directories.log_environment import LogEnvironment

@@ -9,7 +9,7 @@ from headwater.broker.settings.rows.cluster import (
     DIGEST_USER,
     SET_ACL,
 )
-from headwater.cluster.store.zookeeper_connector import Digest, ZooKeeperConnector
+from headwater.cluster.store.zookeeper.connector import Digest, ZooKeeperConnector
 
 
 def zookeeper_connector(settings: BrokerSettings) -> ZooKeeperConnector:

@@ -14,8 +14,8 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import BrokerContext
 from headwater.broker.topics.change_limits import check_change_count
 from headwater.broker.topics.requests import request_topics
-from headwater.cluster.image import is_internal
-from headwater.cluster.new_topic import NewTopic
+from headwater.cluster.image.image import is_internal
+from headwater.cluster.topics.new_topic import NewTopic
 
 #: Clients give up on a metadata request after 30 seconds or more.
 _WAIT_MS_MAX: Final = 5_000

@@ -29,8 +29,8 @@ from headwater.broker.settings.config_changes import (
 from headwater.broker.settings.logger_levels import check_level, set_level
 from headwater.broker.settings.tables import BROKER_SETTINGS, TOPIC_SETTINGS
 from headwater.broker.topics.config_writes import write_configs
-from headwater.cluster.config_changes import ConfigConflictError
-from headwater.cluster.image import ConfigResource, ResourceKind
+from headwater.cluster.controller.config_changes import ConfigConflictError
+from headwater.cluster.image.image import ConfigResource, ResourceKind
 
 _ATTEMPTS_MAX: Final = 20
 

@@ -8,8 +8,8 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import BrokerContext
 from headwater.broker.requests.forwarding import ask_controller
 from headwater.broker.requests.image_waits import wait_for_image
-from headwater.cluster.config_changes import ConfigConflictError
-from headwater.cluster.image import ConfigResource
+from headwater.cluster.controller.config_changes import ConfigConflictError
+from headwater.cluster.image.image import ConfigResource
 from headwater.wire.cluster_messages.set_configs import (
     ConfigEntry,
     SetConfigsRequest,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from headwater.base.errors import ErrorCode
 from headwater.broker.peers.advertised_addresses import Address, ClientSide
-from headwater.cluster.image import NO_CONTROLLER, NO_LEADER, ClusterImage, PartitionImage
+from headwater.cluster.image.image import NO_CONTROLLER, NO_LEADER, ClusterImage, PartitionImage
 
 
 class PartitionDescription(NamedTuple):

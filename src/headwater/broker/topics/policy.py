@@ -18,7 +18,7 @@ from collections.abc import Mapping
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.settings import SettingError
-from headwater.cluster.new_topic import CreateTopicPolicy
+from headwater.cluster.topics.new_topic import CreateTopicPolicy
 
 SETTING = "create.topic.policy.class.name"
 

@@ -8,7 +8,7 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import BrokerContext
 from headwater.broker.requests.forwarding import ask_controller
 from headwater.broker.requests.image_waits import wait_for_image
-from headwater.cluster.new_topic import NewTopic
+from headwater.cluster.topics.new_topic import NewTopic
 from headwater.wire.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,

@@ -25,7 +25,7 @@ from typing import Any, Final
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.broker.context import BrokerContext
-from headwater.cluster.image import NO_LEADER, ClusterImage
+from headwater.cluster.image.image import NO_LEADER, ClusterImage
 from headwater.coordinator.txn.transaction_metadata import PreparedTransaction
 from headwater.wire.messages.write_txn_markers import (
     WritableTxnMarker,

@@ -20,7 +20,7 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import BrokerContext
 from headwater.broker.settings.rows.cluster import CONNECT
 from headwater.broker.topics.requests import request_topics
-from headwater.cluster.new_topic import NewTopic
+from headwater.cluster.topics.new_topic import NewTopic
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTIONS_TOPIC: Final = "__transaction_state"

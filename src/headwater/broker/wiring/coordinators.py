@@ -20,7 +20,7 @@ from headwater.broker.wiring.coordinator_topics import (
     TRANSACTIONS_TOPIC,
     CoordinatorTopics,
 )
-from headwater.cluster.image_change import ImageChange
+from headwater.cluster.image.change import ImageChange
 from headwater.coordinator.group.latest_image import LatestImage
 from headwater.coordinator.runtime import CoordinatorRuntime, RuntimeParts
 from headwater.coordinator.shard_log import ShardLogOptions

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.broker.settings.open_logs import apply_log_settings
-from headwater.cluster.image import ResourceKind
-from headwater.cluster.image_change import ImageChange
+from headwater.cluster.image.change import ImageChange
+from headwater.cluster.image.image import ResourceKind
 from headwater.replication.partition.partitions import Partitions
 from headwater.storage.directories.log_directories import LogDirectories
 

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from headwater.cluster.image import ClusterImage
+from headwater.cluster.image.image import ClusterImage
 from headwater.coordinator.live_settings import LiveSettings
 from headwater.coordinator.timers import Timers
 

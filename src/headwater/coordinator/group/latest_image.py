@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from headwater.cluster.image import ClusterImage
+from headwater.cluster.image.image import ClusterImage
 
 
 class LatestImage:

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 
 from headwater.base.errors import KafkaError
-from headwater.cluster.image_change import ImageChange
+from headwater.cluster.image.change import ImageChange
 from headwater.coordinator.group.classic.protocol import ClassicProtocol
 from headwater.coordinator.group.consumer.protocol import ConsumerProtocol
 from headwater.coordinator.group.environment import GroupEnvironment

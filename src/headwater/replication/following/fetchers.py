@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import Clock
 from headwater.base.ids import TopicPartition
-from headwater.cluster.image import NO_LEADER
+from headwater.cluster.image.image import NO_LEADER
 from headwater.replication.following.fetcher import Connect, OnTruncated, ReplicaFetcher
 from headwater.replication.following.options import FetcherOptions
 from headwater.replication.partition.partition import Partition

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.cluster.image import PartitionImage
+from headwater.cluster.image.image import PartitionImage
 from headwater.replication.leading.in_sync_replicas import InSyncReplicas
 from headwater.replication.leading.remote_replica import FetchClock, RemoteReplica
 from headwater.replication.partition.shared import PartitionParts

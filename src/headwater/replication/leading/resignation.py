@@ -12,7 +12,7 @@ import uuid
 
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
-from headwater.cluster.image import PartitionImage
+from headwater.cluster.image.image import PartitionImage
 from headwater.replication.leading.isr_state import IsrProposal
 from headwater.replication.leading.remote_replica import UNKNOWN_EPOCH
 from headwater.replication.partition.shared import PartitionParts

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.cluster.image import PartitionImage, is_internal
+from headwater.cluster.image.image import PartitionImage, is_internal
 from headwater.replication.leading.leadership import Leadership
 from headwater.replication.leading.resignation import Resignation
 from headwater.replication.partition.append_turns import AppendTurn, AppendTurns

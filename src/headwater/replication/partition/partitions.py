@@ -28,8 +28,8 @@ from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import Clock
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.cluster.image import ClusterImage, PartitionImage, TopicImage
-from headwater.cluster.image_change import ImageChange
+from headwater.cluster.image.change import ImageChange
+from headwater.cluster.image.image import ClusterImage, PartitionImage, TopicImage
 from headwater.replication.leading.resignation import Resignation
 from headwater.replication.partition.events import PartitionEvents
 from headwater.replication.partition.partition import Partition

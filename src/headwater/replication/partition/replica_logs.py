@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable
 from headwater.base.clocks import Clock
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.cluster.image import TopicImage
+from headwater.cluster.image.image import TopicImage
 from headwater.storage.directories.directory_room import NO_ROOM_ERRORS
 from headwater.storage.directories.log_creation import LogCreation, set_aside
 from headwater.storage.directories.log_directories import LogDirectories, NoLogDirectoryError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import Clock
-from headwater.cluster.image import BrokerInfo
+from headwater.cluster.image.image import BrokerInfo
 from headwater.replication.partition.events import PartitionEvents
 from headwater.replication.partition.record_inspections import RecordInspections
 from headwater.replication.partition.write_failures import WriteFailures

@@ -7,7 +7,7 @@ likes. Epochs that the store gives out only ever grow.
 from __future__ import annotations
 
 from headwater.base.ids import TopicPartition
-from headwater.cluster.image import NO_LEADER
+from headwater.cluster.image.image import NO_LEADER
 from headwater.sim.history import PropertyViolated
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headwater.cluster.image import ClusterImage
+from headwater.cluster.image.image import ClusterImage
 from headwater.coordinator.group.consumer.assigning.assignment import Assignment, named_entries
 from headwater.coordinator.group.consumer.group import ConsumerGroup
 from headwater.coordinator.group.consumer.member import ConsumerMember

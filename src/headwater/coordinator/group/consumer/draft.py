@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from headwater.cluster.image import ClusterImage
+from headwater.cluster.image.image import ClusterImage
 from headwater.coordinator.group.consumer.assigning.assignment import Assignment
 from headwater.coordinator.group.consumer.assigning.regex import SubscriptionRegex
 from headwater.coordinator.group.consumer.assigning.topics_hash import topics_hash

@@ -14,7 +14,7 @@ from functools import partial
 
 from headwater.base.errors import KafkaError
 from headwater.base.ids import topic_id_to_text
-from headwater.cluster.image_change import ImageChange
+from headwater.cluster.image.change import ImageChange
 from headwater.coordinator.group.classic.member import JoiningClient
 from headwater.coordinator.group.classic.protocol import ClassicProtocol
 from headwater.coordinator.group.consumer.assigning.assignment import (

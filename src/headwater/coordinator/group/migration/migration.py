@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.cluster.image import ClusterImage
+from headwater.cluster.image.image import ClusterImage
 from headwater.coordinator.group.classic.group import ClassicGroup
 from headwater.coordinator.group.classic.member import ClassicMember
 from headwater.coordinator.group.classic.protocol import ClassicProtocol as ClassicGroups

@@ -7,7 +7,7 @@ from typing import Final
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.cluster.image import TopicImage
+from headwater.cluster.image.image import TopicImage
 from headwater.coordinator.group.group import Group, GroupKind
 from headwater.coordinator.group.offsets.record import offset_tombstone
 from headwater.coordinator.group.offsets.store import OffsetStore

@@ -12,7 +12,7 @@ from typing import Final
 
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
-from headwater.cluster.image_change import ImageChange
+from headwater.cluster.image.change import ImageChange
 from headwater.coordinator.group.classic.group import ClassicGroup
 from headwater.coordinator.group.environment import GroupEnvironment
 from headwater.coordinator.group.groups import Groups

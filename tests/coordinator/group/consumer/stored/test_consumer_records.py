@@ -6,7 +6,7 @@ import random
 import uuid
 
 from headwater.broker.settings.tables import BROKER_SETTINGS
-from headwater.cluster.image import ClusterImage
+from headwater.cluster.image.image import ClusterImage
 from headwater.coordinator.group.consumer.group import ConsumerGroup
 from headwater.coordinator.group.consumer.member import (
     ClassicProtocol,

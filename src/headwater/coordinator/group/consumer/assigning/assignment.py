@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, Protocol
 
-from headwater.cluster.image import ClusterImage
+from headwater.cluster.image.image import ClusterImage
 
 #: Never changed in place; whoever wants another one makes it.
 Assignment = Mapping[uuid.UUID, frozenset[int]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from headwater.cluster.image_change import ImageChange
+from headwater.cluster.image.change import ImageChange
 from headwater.coordinator.group.consumer.assigning.assignment import Assignment
 from headwater.coordinator.group.consumer.assigning.reconciliation import reconcile
 from headwater.coordinator.group.consumer.assigning.target import compute_targets

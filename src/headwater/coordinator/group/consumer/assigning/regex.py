@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import re2
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.cluster.image import ClusterImage, is_internal
+from headwater.cluster.image.image import ClusterImage, is_internal
 
 _MEMORY_BYTES_MAX = 1 << 20
 

@@ -6,7 +6,7 @@ import uuid
 from typing import Final
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.cluster.image import ClusterImage
+from headwater.cluster.image.image import ClusterImage
 from headwater.coordinator.group.consumer.assigning.assignment import Assignment
 from headwater.coordinator.group.consumer.assignors.assignor import Assignor, GroupSpec, MemberSpec
 from headwater.coordinator.group.consumer.assignors.range import RangeAssignor

@@ -11,7 +11,7 @@ import hashlib
 import struct
 from collections.abc import Iterable
 
-from headwater.cluster.image import ClusterImage
+from headwater.cluster.image.image import ClusterImage
 
 
 def topics_hash(names: Iterable[str], image: ClusterImage) -> int:

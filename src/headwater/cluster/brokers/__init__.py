@@ -1,0 +1,1 @@
+"""Brokers that come, go and fail."""

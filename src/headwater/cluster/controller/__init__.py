@@ -1,0 +1,1 @@
+"""The controller: elected, it writes what the cluster agrees on."""

@@ -1,0 +1,1 @@
+"""Leaders and in-sync replicas of partitions: elections, moves, alterations."""

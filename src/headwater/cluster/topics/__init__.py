@@ -1,0 +1,1 @@
+"""Topics that come, grow and go, and where their replicas are placed."""
