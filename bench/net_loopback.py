@@ -29,7 +29,7 @@ from headwater.net import sender
 from headwater.net.exchange import Exchange
 from headwater.net.limits import ConnectionLimits
 from headwater.net.listener import Endpoint, Listener, SocketOptions
-from headwater.storage.files import DiskFiles, FileRegion
+from headwater.storage.disk.files import DiskFiles, FileRegion
 
 _ANSWER = pack(">i", 20) + b"a" * 20
 _REGION_POSITION = 1000

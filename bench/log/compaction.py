@@ -12,7 +12,7 @@ from bench.table import Row
 from headwater.base.clocks import SystemClock
 from headwater.storage.compaction.compaction import compact
 from headwater.storage.compaction.compaction_job import CompactionJob, SegmentExtent
-from headwater.storage.files import DiskFiles
+from headwater.storage.disk.files import DiskFiles
 from headwater.storage.log_config import LogConfig
 from headwater.storage.partition_log import PartitionLog
 from headwater.wire.records import Record, encode_batch

@@ -27,8 +27,8 @@ from bench.table import Goal, Row
 from headwater.base.ids import TopicPartition
 from headwater.storage.directories.log_directories import LogDirectories
 from headwater.storage.directories.log_environment import LogEnvironment
-from headwater.storage.files import DiskFiles
-from headwater.storage.handles import HandleCache
+from headwater.storage.disk.files import DiskFiles
+from headwater.storage.disk.handles import HandleCache
 from headwater.storage.log_config import LogConfig
 
 DESCRIPTORS_MAX = 1024

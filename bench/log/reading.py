@@ -15,7 +15,7 @@ from bench.log.sizes import MEGABYTE, Sizes
 from bench.log.workload import fill, fresh_directory, make_batches, open_log
 from bench.rounds import Comparison, alternate
 from bench.table import Goal, Row
-from headwater.storage.handles import CachedFile
+from headwater.storage.disk.handles import CachedFile
 from headwater.storage.partition_log import PartitionLog
 from headwater.wire.records import read_batch_header
 

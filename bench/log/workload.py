@@ -17,11 +17,11 @@ from collections.abc import Iterator, Sequence
 
 from bench.log.sizes import MEGABYTE
 from headwater.base.ids import TopicPartition
-from headwater.storage.files import DiskFiles
-from headwater.storage.handles import HandleCache
+from headwater.storage.disk.files import DiskFiles
+from headwater.storage.disk.handles import HandleCache
 from headwater.storage.log_config import LogConfig
-from headwater.storage.log_loader import LogLoader
 from headwater.storage.partition_log import PartitionLog
+from headwater.storage.recovery.loader import LogLoader
 from headwater.wire.records import Record, encode_batch
 
 PARTITION = TopicPartition("bench", 0)

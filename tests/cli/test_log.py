@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from headwater.cli.log import app
-from headwater.storage.files import DiskFiles
+from headwater.storage.disk.files import DiskFiles
 from headwater.wire.records import Record, encode_batch
 from tests.support.varied_log import write_varied_log
 

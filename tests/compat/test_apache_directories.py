@@ -11,8 +11,8 @@ from headwater.base.ids import TopicPartition
 from headwater.storage.directories.broker_metadata import read_broker_metadata
 from headwater.storage.directories.log_directories import LogDirectories
 from headwater.storage.directories.log_environment import LogEnvironment
-from headwater.storage.files import DiskFiles
-from headwater.storage.handles import HandleCache
+from headwater.storage.disk.files import DiskFiles
+from headwater.storage.disk.handles import HandleCache
 from headwater.storage.log_config import LogConfig
 from tests.support.broker_logs import append
 from tests.support.kafka import require_apache_kafka, require_confluent_kafka, small_node

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from headwater.storage.files import DiskFiles
+from headwater.storage.disk.files import DiskFiles
 from headwater.storage.log_config import LogConfig
 from headwater.storage.partition_log import PartitionLog
-from headwater.storage.producer_entry import AppendOrigin
+from headwater.storage.producers.entry import AppendOrigin
 from headwater.testing.apache_kafka import parse_dump
 from headwater.testing.apache_kafka.dump_values import Dump
 from headwater.testing.apache_kafka.tools import dump_log

@@ -7,11 +7,11 @@ import pytest
 
 from headwater.base.ids import TopicPartition
 from headwater.storage.checkpoints import LOG_START, RECOVERY_POINT, OffsetCheckpoint
-from headwater.storage.files import DiskFiles
-from headwater.storage.handles import HandleCache
+from headwater.storage.disk.files import DiskFiles
+from headwater.storage.disk.handles import HandleCache
 from headwater.storage.log_config import LogConfig
-from headwater.storage.log_loader import LogLoader
 from headwater.storage.partition_log import PartitionLog
+from headwater.storage.recovery.loader import LogLoader
 from headwater.wire.records import decode_records, read_batch_header
 from tests.support.kafka import require_apache_kafka
 from tests.support.kafka_data import TOPICS, KafkaDataDir, shared_kafka_data_dirs

@@ -12,7 +12,7 @@ import pytest
 from headwater.net.exchange import Exchange
 from headwater.net.limits import ConnectionLimits
 from headwater.net.listener import Endpoint, Listener, SocketOptions
-from headwater.storage.files import DiskFiles, FileRegion
+from headwater.storage.disk.files import DiskFiles, FileRegion
 from tests.support.tiers import rounds
 from tests.support.transports import RUNNERS, frame
 

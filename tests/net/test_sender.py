@@ -17,8 +17,8 @@ from headwater.net import region_transfer
 from headwater.net.region import Part
 from headwater.net.sender import READ_SIZE_MAX, Sender
 from headwater.sim.faulty_disk import FaultyDisk
-from headwater.storage.files import DiskFiles, File, FileRegion
-from headwater.storage.handles import HandleCache
+from headwater.storage.disk.files import DiskFiles, File, FileRegion
+from headwater.storage.disk.handles import HandleCache
 from tests.support.tiers import rounds
 from tests.support.transports import RUNNERS, FakeTransport, turns
 

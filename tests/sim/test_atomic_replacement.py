@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from headwater.sim.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
-from headwater.storage.files import FileSystem, write_atomically
+from headwater.storage.disk.files import FileSystem, write_atomically
 from tests.support.tiers import rounds
 
 Writer = Callable[[FileSystem, str, bytes], None]

@@ -16,7 +16,7 @@ from headwater.replication.partition.partition import Partition
 from headwater.sim.broker_host import BrokerHost
 from headwater.storage.directories.log_directories import LogDirectories
 from headwater.storage.partition_log import PartitionLog
-from headwater.storage.producer_entry import ProducerEntry
+from headwater.storage.producers.entry import ProducerEntry
 from headwater.storage.truncation import truncate_to
 from tests.support.cluster_campaign import ClusterCampaign
 from tests.support.cluster_trouble import ClusterTrouble, Event

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from headwater.sim.faulty_disk import FaultyDisk
-from headwater.storage.files import DiskFiles, File, FileSystem, Lock
+from headwater.storage.disk.files import DiskFiles, File, FileSystem, Lock
 
 
 class SameAsARealDisk(RuleBasedStateMachine):

@@ -11,7 +11,7 @@ from headwater.base.checks import InvariantViolation
 from headwater.base.clocks import ManualClock
 from headwater.sim.disk_faults import SYNCS
 from headwater.sim.faulty_disk import Fault, FaultyDisk, PowerCut, SimulatedCrash
-from headwater.storage.files import (
+from headwater.storage.disk.files import (
     FileSystem,
     read_bytes,
     write_atomically,

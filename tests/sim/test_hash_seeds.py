@@ -2,7 +2,7 @@
 
 from headwater.storage.directories import log_directory
 from headwater.storage.directories.directory_entries import DirectoryEntry, list_entries
-from headwater.storage.files import FileSystem
+from headwater.storage.disk.files import FileSystem
 from tests.support.hash_seeds import CAMPAIGNS, run_in_processes
 from tests.support.tiers import rounds
 

@@ -14,8 +14,8 @@ import pytest
 from headwater.broker.requests.dispatcher import Dispatcher
 from headwater.replication.partition.partition import Partition, PartitionRead
 from headwater.sim.file_journal import FileJournal
-from headwater.storage.log_loader import LogLoader
-from headwater.storage.producer_entry import ProducerEntry
+from headwater.storage.producers.entry import ProducerEntry
+from headwater.storage.recovery.loader import LogLoader
 from headwater.wire.api_keys import ApiKey
 from tests.support.broker_campaign import BrokerCampaign
 

@@ -4,7 +4,7 @@ import os
 from random import Random
 
 from headwater.sim.faulty_disk import FaultyDisk
-from headwater.storage.files import FileSystem
+from headwater.storage.disk.files import FileSystem
 from tests.support.tiers import rounds
 
 SEEDS = range(1_000)

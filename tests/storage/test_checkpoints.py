@@ -13,8 +13,8 @@ from headwater.storage.checkpoints import (
     REPLICATION,
     OffsetCheckpoint,
 )
+from headwater.storage.disk.files import read_bytes, write_atomically
 from headwater.storage.errors import CorruptCheckpointError
-from headwater.storage.files import read_bytes, write_atomically
 from tests.support.tiers import rounds
 
 PATH = f"/data/{RECOVERY_POINT}"

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from headwater.storage.files import DiskFiles
+from headwater.storage.disk.files import DiskFiles
 from headwater.storage.inspection.verify import verify_directory
 from headwater.storage.partition_log import PartitionLog
 from headwater.wire.records import BatchHeader, decode_records, iter_batch_headers

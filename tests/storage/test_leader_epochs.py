@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from headwater.base.checks import InvariantViolation
 from headwater.sim.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
+from headwater.storage.disk.files import read_bytes, write_atomically
 from headwater.storage.errors import CorruptCheckpointError
-from headwater.storage.files import read_bytes, write_atomically
 from headwater.storage.leader_epochs import EpochEntry, LeaderEpochs
 from tests.support.tiers import rounds
 

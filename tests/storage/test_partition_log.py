@@ -5,15 +5,15 @@ import random
 import pytest
 
 from headwater.sim.faulty_disk import FaultyDisk
+from headwater.storage.disk.handles import HandleCache
 from headwater.storage.errors import (
     InvalidProducerEpochError,
     OffsetOutOfRangeError,
     OutOfOrderSequenceError,
 )
-from headwater.storage.handles import HandleCache
 from headwater.storage.log_config import LogConfig
-from headwater.storage.log_loader import LogLoader
 from headwater.storage.partition_log import PartitionLog
+from headwater.storage.recovery.loader import LogLoader
 from headwater.wire.records import CorruptRecordError, Record, encode_batch
 from tests.support.logs import (
     DIRECTORY,

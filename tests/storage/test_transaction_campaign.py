@@ -2,7 +2,7 @@
 
 import pytest
 
-from headwater.storage.transaction_index import TransactionIndex
+from headwater.storage.indexes.transaction_index import TransactionIndex
 from tests.support.tiers import rounds
 from tests.support.transaction_campaign import TransactionCampaign
 

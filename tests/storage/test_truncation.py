@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.sim.faulty_disk import Fault, FaultyDisk, PowerCut, SimulatedCrash
+from headwater.storage.disk.handles import HandleCache
 from headwater.storage.errors import LogStorageError, OutOfOrderSequenceError
-from headwater.storage.handles import HandleCache
 from headwater.storage.log_config import LogConfig
-from headwater.storage.log_loader import LogLoader
 from headwater.storage.partition_log import PartitionLog
-from headwater.storage.producer_snapshot import list_snapshots
+from headwater.storage.producers.snapshot import list_snapshots
+from headwater.storage.recovery.loader import LogLoader
 from headwater.storage.retention import delete_records_before
 from headwater.storage.truncation import truncate_fully, truncate_to
 from tests.support.logs import (

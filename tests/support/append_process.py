@@ -12,7 +12,7 @@ import os
 import sys
 from pathlib import Path
 
-from headwater.storage.files import DiskFiles, write_atomically
+from headwater.storage.disk.files import DiskFiles, write_atomically
 from headwater.storage.flush import SharedFsync
 from headwater.storage.log_config import LogConfig
 from headwater.storage.partition_log import PartitionLog

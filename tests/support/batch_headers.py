@@ -1,6 +1,6 @@
 """Batch headers for tests that need no batch: only what producer state looks at is filled in."""
 
-from headwater.storage.producer_entry import AppendedBatch
+from headwater.storage.producers.entry import AppendedBatch
 from headwater.wire.records import BatchHeader, ControlType, EndTransactionMarker
 
 TRANSACTIONAL = 0x10

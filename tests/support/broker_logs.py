@@ -10,8 +10,8 @@ from headwater.base.ids import TopicPartition
 from headwater.storage.directories.log_directories import LogDirectories
 from headwater.storage.directories.log_directory import LogDirectory
 from headwater.storage.directories.log_environment import LogEnvironment
-from headwater.storage.files import FileSystem
-from headwater.storage.handles import HandleCache
+from headwater.storage.disk.files import FileSystem
+from headwater.storage.disk.handles import HandleCache
 from headwater.storage.log_config import LogConfig
 from headwater.storage.partition_log import PartitionLog
 from tests.support.logs import NOW_MS, batch_of

@@ -21,13 +21,13 @@ from headwater.storage.compaction.compaction_job import CleanedGroup, Compaction
 from headwater.storage.compaction.compaction_plan import CleanerConfig, plan_compaction
 from headwater.storage.compaction.offset_map import ENTRY_BYTES
 from headwater.storage.compaction.segment_swap import CompactionTicket, swap_now
-from headwater.storage.files import FileSystem
-from headwater.storage.handles import HandleCache
+from headwater.storage.disk.files import FileSystem
+from headwater.storage.disk.handles import HandleCache
 from headwater.storage.log_config import LogConfig
-from headwater.storage.log_loader import LogLoader
 from headwater.storage.partition_log import PartitionLog
-from headwater.storage.producer_entry import AppendOrigin
-from headwater.storage.segment_files import SNAPSHOT, parse_segment_file_name
+from headwater.storage.producers.entry import AppendOrigin
+from headwater.storage.recovery.loader import LogLoader
+from headwater.storage.segments.segment_files import SNAPSHOT, parse_segment_file_name
 from headwater.wire.records import (
     BatchHeader,
     Compression,

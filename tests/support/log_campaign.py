@@ -19,12 +19,12 @@ from dataclasses import dataclass, field
 
 from headwater.sim.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
 from headwater.sim.trace import Trace
+from headwater.storage.disk.handles import HandleCache
 from headwater.storage.errors import LogStorageError
-from headwater.storage.handles import HandleCache
 from headwater.storage.inspection.verify import verify_directory
 from headwater.storage.log_config import LogConfig
-from headwater.storage.log_loader import LogLoader
 from headwater.storage.partition_log import PartitionLog
+from headwater.storage.recovery.loader import LogLoader
 from headwater.storage.retention import apply_retention, delete_records_before
 from headwater.storage.truncation import truncate_fully, truncate_to
 from headwater.wire.records import Compression, Record, encode_batch

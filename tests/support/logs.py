@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from headwater.base.ids import TopicPartition
 from headwater.sim.faulty_disk import FaultyDisk
-from headwater.storage.files import FileSystem
-from headwater.storage.handles import HandleCache
+from headwater.storage.disk.files import FileSystem
+from headwater.storage.disk.handles import HandleCache
 from headwater.storage.log_config import LogConfig
-from headwater.storage.log_loader import LogLoader
 from headwater.storage.partition_log import AppendResult, PartitionLog
-from headwater.storage.producer_entry import AppendOrigin
-from headwater.storage.segment_files import segment_path
+from headwater.storage.producers.entry import AppendOrigin
+from headwater.storage.recovery.loader import LogLoader
+from headwater.storage.segments.segment_files import segment_path
 from headwater.wire.records import (
     Compression,
     ControlType,

@@ -21,10 +21,10 @@ from headwater.replication.partition.rules import AcksAllFlush, PartitionRules
 from headwater.replication.partition.shared import PartitionParts
 from headwater.sim.clock import SimulatedClock
 from headwater.sim.faulty_disk import FaultyDisk
-from headwater.storage.handles import HandleCache
+from headwater.storage.disk.handles import HandleCache
 from headwater.storage.log_config import LogConfig
-from headwater.storage.log_loader import LogLoader
 from headwater.storage.partition_log import PartitionLog
+from headwater.storage.recovery.loader import LogLoader
 from headwater.wire.messages.fetch import (
     FetchableTopicResponse,
     FetchPartition,

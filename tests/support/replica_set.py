@@ -37,7 +37,7 @@ from headwater.replication.partition.shared import PartitionParts
 from headwater.sim.faulty_disk import FaultyDisk
 from headwater.storage.log_config import LogConfig
 from headwater.storage.partition_log import PartitionLog
-from headwater.storage.producer_entry import AppendOrigin
+from headwater.storage.producers.entry import AppendOrigin
 from headwater.wire.messages.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from headwater.sim.faulty_disk import Fault
 from headwater.storage.errors import LogStorageError
-from headwater.storage.producer_entry import AppendOrigin
+from headwater.storage.producers.entry import AppendOrigin
 from headwater.wire.records import (
     ControlType,
     Record,

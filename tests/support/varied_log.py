@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwater.storage.files import FileSystem
+from headwater.storage.disk.files import FileSystem
 from headwater.storage.log_config import LogConfig
 from headwater.wire.records import Compression, Record, encode_batch
 from tests.support.logs import NOW_MS, append_numbered, end_transaction, open_log

@@ -20,8 +20,8 @@ from headwater.cluster.store.embedded.sqlite_journal import METADATA_FILE, Sqlit
 from headwater.cluster.store.embedded.store import EmbeddedConnector, EmbeddedStore
 from headwater.cluster.store.metadata_store import StoreConnector
 from headwater.storage.compaction.cleaner import RunJob
-from headwater.storage.disk_files import DiskFiles
-from headwater.storage.files import FileSystem
+from headwater.storage.disk.disk_files import DiskFiles
+from headwater.storage.disk.files import FileSystem
 from headwater.storage.flush import RunInThread
 
 #: As many random bytes as asked for, which nobody can guess.

@@ -32,8 +32,8 @@ from headwater.cli.development_cluster import broker_settings, store_directory
 from headwater.cli.open_files import raise_open_files_limit
 from headwater.cli.shared_store import SharedStore
 from headwater.storage.directories.log_directory import LoadProgress
-from headwater.storage.disk_files import DiskFiles
-from headwater.storage.spare_descriptors import SpareDescriptors
+from headwater.storage.disk.disk_files import DiskFiles
+from headwater.storage.disk.spare_descriptors import SpareDescriptors
 
 EXIT_FAILED: Final = 1
 #: Threads that sync, roll and write checkpoints at once have a file more each for a moment.

@@ -21,8 +21,8 @@ from headwater.cli.open_files import DESCRIPTORS_MIN, reachable
 from headwater.storage.directories.broker_metadata import META_PROPERTIES, read_broker_metadata
 from headwater.storage.directories.clean_shutdown import CleanShutdownMarker
 from headwater.storage.directories.directory_ownership import LOCK_FILE
+from headwater.storage.disk.files import DiskFiles
 from headwater.storage.errors import CorruptMetadataError
-from headwater.storage.files import DiskFiles
 
 FREE_SHARE_MIN = 0.10
 FREE_BYTES_MIN = 1_000_000_000

@@ -24,9 +24,9 @@ from headwater.replication.partition.partition import Partition
 from headwater.replication.partition.rules import ACKS_ALL
 from headwater.replication.waiting.delayed_produce import AwaitedAppend, DelayedProduce
 from headwater.replication.waiting.parked_requests import ParkedRequests
-from headwater.storage.files import FileRegion
+from headwater.storage.disk.files import FileRegion
 from headwater.storage.flush import RunInThread
-from headwater.storage.producer_entry import AppendOrigin
+from headwater.storage.producers.entry import AppendOrigin
 from headwater.wire.records import (
     NO_PRODUCER_ID,
     BatchHeader,

@@ -1,6 +1,6 @@
 """A file system in memory that fails as disks do, and that always fails the same way.
 
-It keeps the contract of `headwater.storage.files` and grants nothing beyond it: what was not synced
+It keeps the contract of `headwater.storage.disk.files` and grants nothing beyond it: what was not synced
 may be lost or torn when the power goes, names and renames included. See `file_node` and
 `directory_tree` for exactly how, and `disk_faults` for the errors it can be asked to raise.
 

@@ -10,7 +10,7 @@ from headwater.base.checks import check
 from headwater.sim.directory_tree import os_error
 from headwater.sim.disk_faults import Fault
 from headwater.sim.file_node import FileNode
-from headwater.storage.files import Buffer
+from headwater.storage.disk.files import Buffer
 
 if TYPE_CHECKING:
     from headwater.sim.faulty_disk import FaultyDisk

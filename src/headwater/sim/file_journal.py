@@ -19,7 +19,7 @@ from typing import Any, Final
 from headwater.base.checks import check
 from headwater.cluster.store.embedded.journal import Changes, JournalContent, NodeRow
 from headwater.cluster.store.errors import StoreWriteError
-from headwater.storage.files import File, FileSystem
+from headwater.storage.disk.files import File, FileSystem
 from headwater.storage.flush import RunInThread
 
 FILE_NAME: Final = "metadata.journal"

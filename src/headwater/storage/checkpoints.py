@@ -25,8 +25,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
 from headwater.base.ids import TopicPartition
+from headwater.storage.disk.files import FileSystem, read_bytes, write_atomically
 from headwater.storage.errors import CorruptCheckpointError
-from headwater.storage.files import FileSystem, read_bytes, write_atomically
 
 RECOVERY_POINT: Final = "recovery-point-offset-checkpoint"
 REPLICATION: Final = "replication-offset-checkpoint"

@@ -22,11 +22,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from headwater.storage.disk.files import FileSystem
 from headwater.storage.errors import is_exhaustion
-from headwater.storage.files import FileSystem
-from headwater.storage.producer_snapshot import sync_snapshot
-from headwater.storage.segment import LogSegment
-from headwater.storage.segment_list import SegmentList
+from headwater.storage.producers.snapshot import sync_snapshot
+from headwater.storage.segments.segment import LogSegment
+from headwater.storage.segments.segment_list import SegmentList
 
 if TYPE_CHECKING:
     from headwater.storage.partition_log import PartitionLog

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 
 from headwater.base.checks import check
 from headwater.storage.checkpoints import format_table, parse_integer, parse_table
-from headwater.storage.files import FileSystem, read_bytes, write_atomically
+from headwater.storage.disk.files import FileSystem, read_bytes, write_atomically
 
 _logger = logging.getLogger(__name__)
 

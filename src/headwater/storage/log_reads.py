@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from headwater.storage.files import FileRegion
-from headwater.storage.segment import LogSegment
-from headwater.storage.segment_list import SegmentList
-from headwater.storage.time_index import TimestampOffset
-from headwater.storage.transaction_index import AbortedTransaction
+from headwater.storage.disk.files import FileRegion
+from headwater.storage.indexes.time_index import TimestampOffset
+from headwater.storage.indexes.transaction_index import AbortedTransaction
+from headwater.storage.segments.segment import LogSegment
+from headwater.storage.segments.segment_list import SegmentList
 from headwater.wire.records import NO_TIMESTAMP
 
 

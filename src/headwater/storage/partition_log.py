@@ -22,6 +22,17 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from headwater.base.ids import TopicPartition
+from headwater.storage.append.follower import append_batches
+from headwater.storage.append.forgotten_batches import recall_batches
+from headwater.storage.append.leader import (
+    PreparedBatches,
+    assign_offsets,
+    changeable,
+    prepare_batches,
+)
+from headwater.storage.append.unwritten_batches import UnwrittenBatches
+from headwater.storage.disk.files import FileSystem
+from headwater.storage.disk.handles import HandleCache
 from headwater.storage.errors import (
     ExhaustionError,
     LogStorageError,
@@ -29,17 +40,10 @@ from headwater.storage.errors import (
     OutOfOrderSequenceError,
     is_exhaustion,
 )
-from headwater.storage.files import FileSystem
 from headwater.storage.flush import Durability, FlushPlan
-from headwater.storage.follower_append import append_batches
-from headwater.storage.forgotten_batches import recall_batches
-from headwater.storage.handles import HandleCache
-from headwater.storage.leader_append import (
-    PreparedBatches,
-    assign_offsets,
-    changeable,
-    prepare_batches,
-)
+from headwater.storage.indexes.offset_index import RELATIVE_OFFSET_MAX
+from headwater.storage.indexes.time_index import TimestampOffset
+from headwater.storage.indexes.transaction_index import AbortedTransaction
 from headwater.storage.leader_epochs import LeaderEpochs
 from headwater.storage.log_config import LogConfig
 from headwater.storage.log_reads import (
@@ -49,18 +53,14 @@ from headwater.storage.log_reads import (
     find_timestamp,
     read_segments,
 )
-from headwater.storage.offset_index import RELATIVE_OFFSET_MAX
-from headwater.storage.open_transactions import CompletedTransaction
-from headwater.storage.producer_entry import AppendedBatch, AppendOrigin, BatchMetadata
-from headwater.storage.producer_replay import replay_log
-from headwater.storage.producer_state import PendingAppend, ProducerStates
-from headwater.storage.retired_files import RetiredFiles
-from headwater.storage.roll import roll_log
-from headwater.storage.segment import LogSegment
-from headwater.storage.segment_list import SegmentList, UnfinishedChange
-from headwater.storage.time_index import TimestampOffset
-from headwater.storage.transaction_index import AbortedTransaction
-from headwater.storage.unwritten_batches import UnwrittenBatches
+from headwater.storage.producers.entry import AppendedBatch, AppendOrigin, BatchMetadata
+from headwater.storage.producers.open_transactions import CompletedTransaction
+from headwater.storage.producers.replay import replay_log
+from headwater.storage.producers.state import PendingAppend, ProducerStates
+from headwater.storage.segments.retired_files import RetiredFiles
+from headwater.storage.segments.roll import roll_log
+from headwater.storage.segments.segment import LogSegment
+from headwater.storage.segments.segment_list import SegmentList, UnfinishedChange
 from headwater.wire.records import (
     NO_TIMESTAMP,
     BatchHeader,

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.storage.errors import OffsetOutOfRangeError
 from headwater.storage.log_config import LogConfig
-from headwater.storage.producer_snapshot import remove_snapshots_below
-from headwater.storage.segment import LogSegment
-from headwater.storage.segment_list import SegmentList
+from headwater.storage.producers.snapshot import remove_snapshots_below
+from headwater.storage.segments.segment import LogSegment
+from headwater.storage.segments.segment_list import SegmentList
 
 if TYPE_CHECKING:
     from headwater.storage.partition_log import PartitionLog

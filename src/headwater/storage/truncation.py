@@ -18,7 +18,7 @@ from headwater.base.checks import check
 
 if TYPE_CHECKING:
     from headwater.storage.partition_log import PartitionLog
-    from headwater.storage.segment import LogSegment
+    from headwater.storage.segments.segment import LogSegment
 
 
 def truncate_to(log: PartitionLog, offset: int, now_ms: int) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from headwater.storage.disk_files import DiskFile, DiskFiles
+from headwater.storage.disk.disk_files import DiskFile, DiskFiles
 
 
 class UnsyncedFile(DiskFile):

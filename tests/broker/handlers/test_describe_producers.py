@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from headwater.base.errors import ErrorCode
-from headwater.storage.producer_entry import AppendOrigin
+from headwater.storage.producers.entry import AppendOrigin
 from headwater.wire.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,

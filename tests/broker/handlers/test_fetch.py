@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from headwater.base.errors import ErrorCode
-from headwater.storage.producer_entry import AppendOrigin
+from headwater.storage.producers.entry import AppendOrigin
 from headwater.wire.messages.fetch import (
     FetchPartition,
     FetchRequest,

@@ -6,7 +6,7 @@ import pytest
 
 from headwater.base.errors import ErrorCode
 from headwater.net.peer_identity import ANONYMOUS, PeerIdentity
-from headwater.storage.producer_entry import AppendOrigin
+from headwater.storage.producers.entry import AppendOrigin
 from headwater.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,

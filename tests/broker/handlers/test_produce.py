@@ -10,7 +10,7 @@ import pytest
 from headwater.base.clocks import SystemClock
 from headwater.base.errors import ErrorCode
 from headwater.net.peer_channel import PeerUnavailableError
-from headwater.storage.segment import LogSegment
+from headwater.storage.segments.segment import LogSegment
 from headwater.wire.messages.produce import (
     PartitionProduceData,
     ProduceRequest,

@@ -12,7 +12,7 @@ from headwater.base.ids import TopicPartition
 from headwater.broker.transactions.partitions import TransactionPartitions, Verdicts
 from headwater.broker.wiring.coordinator_topics import CoordinatorKind
 from headwater.coordinator.outcome import ProducerIdentity
-from headwater.storage.transaction_verification import Question
+from headwater.storage.producers.transaction_verification import Question
 from headwater.wire.records import Record, encode_batch
 from tests.support.running_broker import RunningBroker, batch_of, run_broker_scenario
 from tests.support.small_broker import until

@@ -12,7 +12,7 @@ from headwater.base.ids import TopicPartition
 from headwater.broker.transactions.partitions import TransactionPartitions, Verdicts
 from headwater.broker.wiring.coordinator_topics import OFFSETS_TOPIC, CoordinatorKind
 from headwater.coordinator.outcome import ProducerIdentity
-from headwater.storage.transaction_verification import Question
+from headwater.storage.producers.transaction_verification import Question
 from headwater.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,

@@ -9,7 +9,7 @@ from headwater.broker.wiring.coordinator_topics import (
     CoordinatorKind,
 )
 from headwater.net.peer_identity import ANONYMOUS, PeerIdentity
-from headwater.storage.transaction_index import AbortedTransaction
+from headwater.storage.indexes.transaction_index import AbortedTransaction
 from headwater.wire.cluster_messages.update_image import (
     UpdatedPartition,
     UpdatedTopic,

@@ -19,8 +19,8 @@ from headwater.coordinator.key_hash import partition_for
 from headwater.coordinator.outcome import ProducerIdentity
 from headwater.net.peer_errors import PeerTimeoutError, PeerUnavailableError
 from headwater.sim.virtual_loop import VirtualLoop
-from headwater.storage.producer_state import ProducerStates
-from headwater.storage.transaction_verification import Question, TransactionalBatch
+from headwater.storage.producers.state import ProducerStates
+from headwater.storage.producers.transaction_verification import Question, TransactionalBatch
 from headwater.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,

@@ -14,7 +14,7 @@ import pytest
 
 from headwater.replication.following import plan as follower_plan
 from headwater.storage.partition_log import PartitionLog
-from headwater.storage.segment_files import LOG
+from headwater.storage.segments.segment_files import LOG
 from headwater.storage.truncation import truncate_to
 from tests.support.logs import path_of
 from tests.support.replica_set import OPTIONS, Replica, ReplicaSet

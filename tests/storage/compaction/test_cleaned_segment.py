@@ -10,12 +10,12 @@ from headwater.base.checks import InvariantViolation
 from headwater.sim.faulty_disk import FaultyDisk
 from headwater.storage.compaction import cleaned_segment
 from headwater.storage.compaction.cleaned_segment import CleanedSegment, remove_files_at
-from headwater.storage.files import read_bytes
-from headwater.storage.handles import HandleCache
+from headwater.storage.disk.files import read_bytes
+from headwater.storage.disk.handles import HandleCache
+from headwater.storage.indexes.transaction_index import AbortedTransaction
 from headwater.storage.log_config import LogConfig
-from headwater.storage.segment import LogSegment
-from headwater.storage.segment_files import CLEANED, LOG, SEGMENT_SUFFIXES, segment_path
-from headwater.storage.transaction_index import AbortedTransaction
+from headwater.storage.segments.segment import LogSegment
+from headwater.storage.segments.segment_files import CLEANED, LOG, SEGMENT_SUFFIXES, segment_path
 from headwater.wire.records import Record, encode_batch, read_batch_header
 from tests.support.logs import NOW_MS
 

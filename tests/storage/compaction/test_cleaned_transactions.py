@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headwater.storage.compaction.cleaned_transactions import CleanedTransactions
-from headwater.storage.transaction_index import AbortedTransaction
+from headwater.storage.indexes.transaction_index import AbortedTransaction
 from headwater.wire.records import (
     BatchHeader,
     ControlType,

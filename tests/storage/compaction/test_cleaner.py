@@ -19,12 +19,12 @@ from headwater.storage.compaction.compaction_job import (
     CompactionResult,
 )
 from headwater.storage.compaction.compaction_plan import CleanerConfig
+from headwater.storage.disk.handles import HandleCache
 from headwater.storage.errors import LogStorageError
-from headwater.storage.handles import HandleCache
 from headwater.storage.log_config import LogConfig
-from headwater.storage.log_loader import LogLoader
 from headwater.storage.partition_log import PartitionLog
-from headwater.storage.segment_files import CLEANED, LOG, segment_path
+from headwater.storage.recovery.loader import LogLoader
+from headwater.storage.segments.segment_files import CLEANED, LOG, segment_path
 from headwater.storage.truncation import truncate_fully, truncate_to
 from tests.support.logs import NOW_MS, batch_of, read_records
 

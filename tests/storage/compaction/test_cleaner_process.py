@@ -24,10 +24,10 @@ from headwater.storage.compaction.compaction_job import (
     CompactionResult,
 )
 from headwater.storage.compaction.compaction_plan import CleanerConfig, plan_compaction
-from headwater.storage.files import DiskFiles
+from headwater.storage.disk.files import DiskFiles
 from headwater.storage.log_config import LogConfig
 from headwater.storage.partition_log import PartitionLog
-from headwater.storage.segment_files import LOG, segment_path
+from headwater.storage.segments.segment_files import LOG, segment_path
 from tests.support.logs import NOW_MS, batch_of, open_log, read_records
 
 CONFIG = LogConfig(segment_bytes=20_000, cleanup_policy=frozenset({"compact"}))

@@ -12,17 +12,17 @@ import pytest
 
 from headwater.base.clocks import ManualClock, SystemClock
 from headwater.base.ids import TopicPartition
-from headwater.storage.batch_scan import read_entry_header
 from headwater.storage.compaction.cleanable import dirty_section
 from headwater.storage.compaction.compaction import compact
 from headwater.storage.compaction.compaction_job import CleanedGroup
 from headwater.storage.compaction.compaction_plan import CleanerConfig, plan_compaction
 from headwater.storage.compaction.segment_swap import swap_now
-from headwater.storage.files import DiskFiles
-from headwater.storage.handles import HandleCache
+from headwater.storage.disk.files import DiskFiles
+from headwater.storage.disk.handles import HandleCache
 from headwater.storage.log_config import LogConfig
-from headwater.storage.log_loader import LogLoader
 from headwater.storage.partition_log import PartitionLog
+from headwater.storage.recovery.batch_scan import read_entry_header
+from headwater.storage.recovery.loader import LogLoader
 from headwater.testing.apache_kafka import KafkaNode, dump_log, parse_dump
 from headwater.wire.records import Record, decode_batch
 from tests.support import compaction

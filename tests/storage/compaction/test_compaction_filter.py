@@ -6,7 +6,6 @@ from dataclasses import fields
 
 import pytest
 
-from headwater.storage.batch_scan import ScannedBatch, read_entry_header
 from headwater.storage.compaction.cleaned_transactions import CleanedTransactions
 from headwater.storage.compaction.compaction_filter import (
     CompactionFilter,
@@ -14,8 +13,9 @@ from headwater.storage.compaction.compaction_filter import (
     LastBatch,
 )
 from headwater.storage.compaction.offset_map import OffsetMap
+from headwater.storage.indexes.transaction_index import AbortedTransaction
 from headwater.storage.log_config import LONG_MAX
-from headwater.storage.transaction_index import AbortedTransaction
+from headwater.storage.recovery.batch_scan import ScannedBatch, read_entry_header
 from headwater.wire.records import (
     HEADER_SIZE,
     MAGIC_V2,

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from headwater.storage.compaction.compaction_filter import LastBatch
 from headwater.storage.compaction.compaction_job import CompactionJob, SegmentExtent, group_segments
+from headwater.storage.indexes.offset_index import RELATIVE_OFFSET_MAX
 from headwater.storage.log_config import LogConfig
-from headwater.storage.offset_index import RELATIVE_OFFSET_MAX
 
 
 def extents(*sizes: int, span: int = 10, index_bytes: int = 1) -> list[SegmentExtent]:

@@ -15,7 +15,7 @@ from headwater.storage.compaction.compaction_job import CleanedGroup
 from headwater.storage.compaction.compaction_plan import CleanerConfig, plan_compaction
 from headwater.storage.compaction.segment_swap import CompactionTicket, SegmentSwap, swap_now
 from headwater.storage.errors import LogStorageError
-from headwater.storage.segment_files import (
+from headwater.storage.segments.segment_files import (
     CLEANED,
     DELETED,
     SNAPSHOT,

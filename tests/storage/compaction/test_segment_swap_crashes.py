@@ -10,13 +10,13 @@ import pytest
 
 from headwater.sim.disk_faults import CHANGES
 from headwater.sim.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
-from headwater.storage import log_loader
 from headwater.storage.compaction import cleaned_segment
 from headwater.storage.compaction.compaction_job import CleanedGroup
 from headwater.storage.compaction.segment_swap import CompactionTicket, SegmentSwap
-from headwater.storage.files import FileSystem
-from headwater.storage.interrupted_changes import finish_interrupted_changes
-from headwater.storage.segment_files import (
+from headwater.storage.disk.files import FileSystem
+from headwater.storage.recovery import loader as log_loader
+from headwater.storage.recovery.interrupted_changes import finish_interrupted_changes
+from headwater.storage.segments.segment_files import (
     CLEANED,
     DELETED,
     LOG,

@@ -12,8 +12,8 @@ from headwater.storage.directories.broker_metadata import (
     read_broker_metadata,
     write_broker_metadata,
 )
+from headwater.storage.disk.files import read_bytes, write_atomically
 from headwater.storage.errors import CorruptMetadataError, InconsistentBrokerMetadataError
-from headwater.storage.files import read_bytes, write_atomically
 
 PATH = "/data/meta.properties"
 DIRECTORY_ID = topic_id_from_text("IhEr6Hy4qgAG1TF1vBEc0w")

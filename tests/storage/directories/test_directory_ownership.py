@@ -12,8 +12,8 @@ from headwater.storage.directories.directory_ownership import (
     DirectoryOwnership,
     LogDirectoryInUseError,
 )
+from headwater.storage.disk.files import DiskFiles, FileSystem
 from headwater.storage.errors import CorruptMetadataError, InconsistentBrokerMetadataError
-from headwater.storage.files import DiskFiles, FileSystem
 
 NEW_ID = uuid.UUID(int=7)
 

@@ -19,13 +19,13 @@ from headwater.storage.directories.log_directories import LogDirectories, NoLogD
 from headwater.storage.directories.log_directory import LoadProgress
 from headwater.storage.directories.log_environment import LogEnvironment
 from headwater.storage.directories.partition_metadata import read_topic_id
+from headwater.storage.disk.files import DiskFiles
+from headwater.storage.disk.handles import HandleCache
 from headwater.storage.errors import (
     InconsistentBrokerMetadataError,
     InconsistentTopicIdError,
     LogStorageError,
 )
-from headwater.storage.files import DiskFiles
-from headwater.storage.handles import HandleCache
 from headwater.storage.log_config import LogConfig
 from tests.support.broker_logs import (
     CLUSTER_ID,

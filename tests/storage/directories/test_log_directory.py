@@ -14,8 +14,8 @@ from headwater.storage.checkpoints import (
 )
 from headwater.storage.directories.clean_shutdown import CLEAN_SHUTDOWN_MARKER
 from headwater.storage.directories.log_directory import LoadProgress, LogDirectory
+from headwater.storage.disk.files import DiskFiles, FileSystem
 from headwater.storage.errors import LogStorageError
-from headwater.storage.files import DiskFiles, FileSystem
 from headwater.storage.log_config import LogConfig
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.retention import delete_records_before

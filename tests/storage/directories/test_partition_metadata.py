@@ -9,8 +9,8 @@ from headwater.base.checks import InvariantViolation
 from headwater.base.ids import ZERO_TOPIC_ID, topic_id_from_text
 from headwater.sim.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
 from headwater.storage.directories.partition_metadata import read_topic_id, write_topic_id
+from headwater.storage.disk.files import read_bytes, write_atomically
 from headwater.storage.errors import CorruptMetadataError, InconsistentTopicIdError
-from headwater.storage.files import read_bytes, write_atomically
 
 DIRECTORY = "/data/t-0"
 PATH = f"{DIRECTORY}/partition.metadata"

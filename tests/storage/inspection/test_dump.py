@@ -12,7 +12,7 @@ from headwater.base.ids import TopicPartition
 from headwater.storage.checkpoints import LOG_START, OffsetCheckpoint
 from headwater.storage.directories.broker_metadata import BrokerMetadata, write_broker_metadata
 from headwater.storage.directories.partition_metadata import write_topic_id
-from headwater.storage.files import DiskFiles
+from headwater.storage.disk.files import DiskFiles
 from headwater.storage.inspection.dump import OFFSET_CHECKPOINTS, DumpOptions, dump_file
 from headwater.storage.inspection.dump_items import FileStart
 from headwater.storage.inspection.read_only_files import ReadOnlyFiles

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.storage.files import DiskFiles
+from headwater.storage.disk.files import DiskFiles
 from headwater.storage.inspection.dump import DumpOptions
 from headwater.storage.log_config import LogConfig
 from headwater.testing.apache_kafka import Installation, dump_log

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.storage.files import DiskFiles
+from headwater.storage.disk.files import DiskFiles
 from headwater.storage.inspection.dump import DumpOptions
 from tests.support.dumps import text_of
 from tests.support.varied_log import write_varied_log

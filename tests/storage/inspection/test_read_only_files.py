@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.storage.files import DiskFiles
+from headwater.storage.disk.files import DiskFiles
 from headwater.storage.inspection.read_only_files import ReadOnlyFiles
 
 FILES = ReadOnlyFiles()

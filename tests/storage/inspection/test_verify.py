@@ -13,7 +13,7 @@ from headwater.storage.checkpoints import (
     OffsetCheckpoint,
 )
 from headwater.storage.directories.clean_shutdown import CleanShutdownMarker
-from headwater.storage.files import DiskFiles
+from headwater.storage.disk.files import DiskFiles
 from headwater.storage.inspection.findings import Report
 from headwater.storage.inspection.read_only_files import ReadOnlyFiles
 from headwater.storage.inspection.verify import (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.storage.files import DiskFiles
+from headwater.storage.disk.files import DiskFiles
 from headwater.wire.records import (
     iter_batch_headers,
 )

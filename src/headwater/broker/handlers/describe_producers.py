@@ -12,7 +12,7 @@ from headwater.base.errors import KafkaError
 from headwater.broker.context import RequestContext
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.requests.fair_turns import in_turns
-from headwater.storage.producer_entry import ProducerEntry
+from headwater.storage.producers.entry import ProducerEntry
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.describe_producers import (
     DescribeProducersRequest,

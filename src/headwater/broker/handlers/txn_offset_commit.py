@@ -24,7 +24,7 @@ from headwater.coordinator.group.offsets.commit import Committer, NewOffset
 from headwater.coordinator.group.shard import GroupShard
 from headwater.coordinator.outcome import Change, ProducerIdentity
 from headwater.coordinator.shard_log import as_coordinator_error
-from headwater.storage.transaction_verification import (
+from headwater.storage.producers.transaction_verification import (
     Question,
     TransactionalBatch,
     check_verified,

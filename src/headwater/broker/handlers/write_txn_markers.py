@@ -22,7 +22,7 @@ from headwater.broker.wiring.coordinator_topics import OFFSETS_TOPIC
 from headwater.coordinator.outcome import ProducerIdentity
 from headwater.replication.partition.rules import ACKS_ALL
 from headwater.replication.waiting.delayed_produce import AwaitedAppend, DelayedProduce
-from headwater.storage.producer_entry import AppendOrigin
+from headwater.storage.producers.entry import AppendOrigin
 from headwater.wire.api_keys import ApiKey, VersionRange
 from headwater.wire.messages.write_txn_markers import (
     WritableTxnMarker,

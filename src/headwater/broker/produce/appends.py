@@ -24,9 +24,9 @@ from headwater.replication.partition.append_turns import AppendTurn
 from headwater.replication.partition.partition import Partition
 from headwater.replication.partition.rules import ACKS_ALL
 from headwater.replication.waiting.delayed_produce import AwaitedAppend, DelayedProduce
+from headwater.storage.append.leader import PreparedBatches
 from headwater.storage.errors import InvalidTimestampError
-from headwater.storage.leader_append import PreparedBatches
-from headwater.storage.transaction_verification import TransactionalBatch, Verification
+from headwater.storage.producers.transaction_verification import TransactionalBatch, Verification
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.frames import RequestHeader, encode_response
 from headwater.wire.messages.produce import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.storage.transaction_verification import TransactionalBatch
+from headwater.storage.producers.transaction_verification import TransactionalBatch
 from headwater.wire.records import (
     HEADER_SIZE,
     LOG_OVERHEAD,

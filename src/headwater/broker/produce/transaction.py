@@ -18,7 +18,7 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.transactions.partitions import Verdicts
 from headwater.coordinator.outcome import ProducerIdentity
 from headwater.replication.partition.partition import Partition
-from headwater.storage.transaction_verification import (
+from headwater.storage.producers.transaction_verification import (
     Question,
     TransactionalBatch,
     Verification,

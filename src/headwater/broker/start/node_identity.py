@@ -9,7 +9,7 @@ from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.cluster.identity import generate_broker_id
 from headwater.cluster.store.metadata_store import MetadataStore
 from headwater.storage.directories.broker_metadata import read_broker_metadata
-from headwater.storage.files import FileSystem
+from headwater.storage.disk.files import FileSystem
 
 
 async def find_node_id(

@@ -18,8 +18,8 @@ from headwater.cluster.topics.new_topic import ControllerOptions
 from headwater.net.endpoint import Endpoint
 from headwater.replication.partition.rules import AcksAllFlush, PartitionRules
 from headwater.storage.directories.log_environment import LogEnvironment
-from headwater.storage.files import FileSystem
-from headwater.storage.handles import HandleCache
+from headwater.storage.disk.files import FileSystem
+from headwater.storage.disk.handles import HandleCache
 
 #: ZooKeeper looks for dead sessions once a tick.
 _SESSION_END_GRACE_S = 3.0

@@ -25,7 +25,7 @@ from headwater.broker.wiring.coordinator_topics import TRANSACTIONS_TOPIC
 from headwater.cluster.image.image import NO_LEADER
 from headwater.coordinator.key_hash import partition_for
 from headwater.coordinator.outcome import ProducerIdentity
-from headwater.storage.transaction_verification import Question
+from headwater.storage.producers.transaction_verification import Question
 from headwater.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,

@@ -35,22 +35,22 @@ from headwater.replication.partition.fsync_rounds import FsyncRounds
 from headwater.replication.partition.rules import ACKS_ALL, AcksAllFlush, PartitionRules
 from headwater.replication.partition.shared import PartitionParts
 from headwater.replication.partition.transaction_turns import TransactionTurns
-from headwater.storage.directories.maintenance import must_flush
-from headwater.storage.errors import LogStorageError
-from headwater.storage.leader_append import (
+from headwater.storage.append.leader import (
     DECOMPRESSED_INLINE_BYTES_MAX,
     PreparedBatches,
     prepare_batches,
     takes_long,
 )
+from headwater.storage.append.plain import append_plain_batch
+from headwater.storage.directories.maintenance import must_flush
+from headwater.storage.errors import LogStorageError
+from headwater.storage.indexes.transaction_index import AbortedTransaction
 from headwater.storage.leader_epochs import UNDEFINED_EPOCH, EpochEndOffset
 from headwater.storage.log_config import LONG_MAX
 from headwater.storage.log_reads import LogRead
 from headwater.storage.partition_log import AppendResult, PartitionLog
-from headwater.storage.plain_append import append_plain_batch
-from headwater.storage.producer_entry import AppendOrigin
+from headwater.storage.producers.entry import AppendOrigin
 from headwater.storage.retention import delete_records_before, raise_log_start
-from headwater.storage.transaction_index import AbortedTransaction
 from headwater.wire.records import Buffer, DecompressedTooLargeError
 
 #: A request that names no leader epoch.

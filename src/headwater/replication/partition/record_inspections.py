@@ -17,10 +17,10 @@ import traceback
 from typing import Final
 
 from headwater.base.errors import KafkaError
+from headwater.storage.append.leader import PreparedBatches, prepare_batches
 from headwater.storage.flush import RunInThread
-from headwater.storage.leader_append import PreparedBatches, prepare_batches
 from headwater.storage.log_config import LogConfig
-from headwater.storage.producer_entry import AppendOrigin
+from headwater.storage.producers.entry import AppendOrigin
 from headwater.wire.records import Buffer, DecompressedTooLargeError
 
 #: What any number of threads may have decompressed each: several times the usual batch of 1 MB.

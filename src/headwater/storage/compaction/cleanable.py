@@ -23,10 +23,10 @@ import logging
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from headwater.storage.batch_scan import read_entry_header
 from headwater.storage.log_config import LONG_MAX
 from headwater.storage.partition_log import PartitionLog
-from headwater.storage.segment import LogSegment
+from headwater.storage.recovery.batch_scan import read_entry_header
+from headwater.storage.segments.segment import LogSegment
 from headwater.wire.records import HEADER_SIZE
 
 _logger = logging.getLogger(__name__)

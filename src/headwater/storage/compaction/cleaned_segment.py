@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from headwater.base.checks import check
-from headwater.storage.files import FileSystem
-from headwater.storage.handles import HandleCache
+from headwater.storage.disk.files import FileSystem
+from headwater.storage.disk.handles import HandleCache
+from headwater.storage.indexes.transaction_index import AbortedTransaction
 from headwater.storage.log_config import LogConfig
-from headwater.storage.segment import LogSegment
-from headwater.storage.segment_files import CLEANED, remove_segment_files
-from headwater.storage.transaction_index import AbortedTransaction
+from headwater.storage.segments.segment import LogSegment
+from headwater.storage.segments.segment_files import CLEANED, remove_segment_files
 from headwater.wire.records import NO_TIMESTAMP, BatchHeader, Buffer
 
 #: Positions in an index are 32-bit numbers.

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from headwater.storage.transaction_index import AbortedTransaction
+from headwater.storage.indexes.transaction_index import AbortedTransaction
 from headwater.wire.records import BatchHeader, Buffer, ControlType, decode_batch, read_control_type
 
 

@@ -41,8 +41,8 @@ from headwater.storage.compaction.compaction_job import (
 )
 from headwater.storage.compaction.compaction_plan import CleanerConfig, plan_compaction
 from headwater.storage.compaction.segment_swap import CompactionTicket, SegmentSwap
+from headwater.storage.disk.files import FileSystem
 from headwater.storage.errors import LogStorageError
-from headwater.storage.files import FileSystem
 from headwater.storage.flush import RunInThread
 from headwater.storage.partition_log import PartitionLog
 

@@ -36,7 +36,7 @@ from headwater.storage.compaction.compaction_job import (
     CompactionResult,
 )
 from headwater.storage.compaction.io_throttle import IoThrottle
-from headwater.storage.files import DiskFiles
+from headwater.storage.disk.files import DiskFiles
 
 _LOWEST_PRIORITY = 19
 _CHILD_CODE = "from headwater.storage.compaction.cleaner_process import run_child; run_child()"

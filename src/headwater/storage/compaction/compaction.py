@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 from headwater.base.checks import check
 from headwater.base.clocks import Clock
-from headwater.storage.batch_scan import ScannedBatch, scan_batches, validate_entry
 from headwater.storage.compaction.cleaned_segment import CleanedSegment, remove_files_at
 from headwater.storage.compaction.cleaned_transactions import CleanedTransactions
 from headwater.storage.compaction.compaction_filter import CompactionFilter
@@ -34,10 +33,11 @@ from headwater.storage.compaction.compaction_job import (
 )
 from headwater.storage.compaction.offset_map import OffsetMap
 from headwater.storage.compaction.record_slices import read_section, slice_records
-from headwater.storage.files import FileSystem
-from headwater.storage.handles import HandleCache
-from headwater.storage.segment_files import LOG, TRANSACTION_INDEX, segment_path
-from headwater.storage.transaction_index import AbortedTransaction, TransactionIndex
+from headwater.storage.disk.files import FileSystem
+from headwater.storage.disk.handles import HandleCache
+from headwater.storage.indexes.transaction_index import AbortedTransaction, TransactionIndex
+from headwater.storage.recovery.batch_scan import ScannedBatch, scan_batches, validate_entry
+from headwater.storage.segments.segment_files import LOG, TRANSACTION_INDEX, segment_path
 from headwater.wire.records import MAGIC_V2, decode_batch
 
 _HANDLE_COUNT = 16

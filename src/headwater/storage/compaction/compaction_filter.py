@@ -31,7 +31,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from headwater.storage.batch_scan import ScannedBatch, validate_entry
 from headwater.storage.compaction.cleaned_transactions import CleanedTransactions
 from headwater.storage.compaction.offset_map import OffsetMap
 from headwater.storage.compaction.record_slices import (
@@ -41,8 +40,9 @@ from headwater.storage.compaction.record_slices import (
     read_section,
     slice_records,
 )
+from headwater.storage.indexes.transaction_index import AbortedTransaction
 from headwater.storage.log_config import LONG_MAX
-from headwater.storage.transaction_index import AbortedTransaction
+from headwater.storage.recovery.batch_scan import ScannedBatch, validate_entry
 from headwater.wire.records import (
     MAGIC_V2,
     BatchHeader,

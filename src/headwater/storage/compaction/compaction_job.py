@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from headwater.storage.compaction.compaction_filter import FilterStats, LastBatch
 from headwater.storage.compaction.offset_map import LOAD_FACTOR
+from headwater.storage.indexes.offset_index import RELATIVE_OFFSET_MAX
 from headwater.storage.log_config import LogConfig
-from headwater.storage.offset_index import RELATIVE_OFFSET_MAX
 
 
 class SegmentExtent(NamedTuple):

@@ -13,8 +13,8 @@ from headwater.storage.compaction.compaction_filter import LastBatch
 from headwater.storage.compaction.compaction_job import CompactionJob, SegmentExtent
 from headwater.storage.compaction.offset_map import LOAD_FACTOR
 from headwater.storage.compaction.segment_swap import CompactionTicket
-from headwater.storage.producer_state import ProducerStates
-from headwater.storage.segment import LogSegment
+from headwater.storage.producers.state import ProducerStates
+from headwater.storage.segments.segment import LogSegment
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,8 @@ from headwater.storage.compaction.cleaned_segment import remove_files_at
 from headwater.storage.compaction.compaction_job import CleanedGroup
 from headwater.storage.flush import RunInThread
 from headwater.storage.partition_log import PartitionLog
-from headwater.storage.segment import LogSegment
-from headwater.storage.segment_files import (
+from headwater.storage.segments.segment import LogSegment
+from headwater.storage.segments.segment_files import (
     CLEANED,
     SEGMENT_SUFFIXES,
     SNAPSHOT,

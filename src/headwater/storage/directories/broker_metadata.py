@@ -16,8 +16,8 @@ from headwater.base.ids import topic_id_from_text, topic_id_to_text
 from headwater.base.properties_file import read_properties_file
 from headwater.base.setting import SettingError
 from headwater.storage.checkpoints import parse_integer
+from headwater.storage.disk.files import FileSystem, read_bytes, write_atomically
 from headwater.storage.errors import CorruptMetadataError, InconsistentBrokerMetadataError
-from headwater.storage.files import FileSystem, read_bytes, write_atomically
 
 META_PROPERTIES: Final = "meta.properties"
 

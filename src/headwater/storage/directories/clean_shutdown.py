@@ -18,7 +18,7 @@ import json
 import logging
 from typing import Final
 
-from headwater.storage.files import FileSystem, read_bytes, write_atomically
+from headwater.storage.disk.files import FileSystem, read_bytes, write_atomically
 
 _logger = logging.getLogger(__name__)
 

@@ -26,8 +26,8 @@ from headwater.storage.checkpoints import (
     REPLICATION,
     OffsetCheckpoint,
 )
+from headwater.storage.disk.files import FileSystem
 from headwater.storage.errors import CorruptCheckpointError
-from headwater.storage.files import FileSystem
 from headwater.storage.partition_log import PartitionLog
 
 _logger = logging.getLogger(__name__)

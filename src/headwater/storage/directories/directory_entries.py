@@ -28,7 +28,7 @@ from typing import Final, NamedTuple
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import METADATA_TOPIC, TopicPartition
-from headwater.storage.files import FileSystem
+from headwater.storage.disk.files import FileSystem
 
 NAME_LENGTH_MAX: Final = 255
 CLUSTER_METADATA: Final = TopicPartition(METADATA_TOPIC, 0)

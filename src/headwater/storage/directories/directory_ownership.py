@@ -22,7 +22,7 @@ from headwater.storage.directories.broker_metadata import (
     write_broker_metadata,
 )
 from headwater.storage.directories.clean_shutdown import CleanShutdownMarker
-from headwater.storage.files import FileSystem, Lock, read_bytes, write_atomically
+from headwater.storage.disk.files import FileSystem, Lock, read_bytes, write_atomically
 
 LOCK_FILE: Final = ".lock"
 IN_USE_MARKER: Final = ".headwater"

@@ -17,7 +17,7 @@ import errno
 import logging
 from typing import Final
 
-from headwater.storage.files import FileSystem
+from headwater.storage.disk.files import FileSystem
 
 _logger = logging.getLogger(__name__)
 

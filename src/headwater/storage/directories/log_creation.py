@@ -30,8 +30,8 @@ from headwater.storage.directories.directory_entries import (
 from headwater.storage.directories.log_directory import LogDirectory, Removal
 from headwater.storage.directories.partition_metadata import write_topic_id
 from headwater.storage.errors import LogStorageError
-from headwater.storage.log_loader import LogLoader
 from headwater.storage.partition_log import PartitionLog
+from headwater.storage.recovery.loader import LogLoader
 
 
 @dataclass(slots=True)

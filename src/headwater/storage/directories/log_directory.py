@@ -42,8 +42,8 @@ from headwater.storage.errors import (
     LogStorageError,
     is_exhaustion,
 )
-from headwater.storage.log_loader import LogLoader
 from headwater.storage.partition_log import PartitionLog
+from headwater.storage.recovery.loader import LogLoader
 
 _logger = logging.getLogger(__name__)
 

@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from headwater.base.settings import SettingValues
-from headwater.storage.files import FileSystem
-from headwater.storage.handles import HandleCache
+from headwater.storage.disk.files import FileSystem
+from headwater.storage.disk.handles import HandleCache
 from headwater.storage.log_config import LogConfig
 from headwater.storage.log_settings import make_log_config
-from headwater.storage.producer_state import PRODUCER_ID_EXPIRATION_MS
+from headwater.storage.producers.state import PRODUCER_ID_EXPIRATION_MS
 
 
 def _no_overrides(_topic: str) -> Mapping[str, str]:

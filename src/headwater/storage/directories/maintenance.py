@@ -43,7 +43,7 @@ from headwater.storage.flush import RunInThread
 from headwater.storage.log_config import LONG_MAX
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.retention import apply_retention, expired_segments
-from headwater.storage.segment import LogSegment
+from headwater.storage.segments.segment import LogSegment
 
 _logger = logging.getLogger(__name__)
 

@@ -17,8 +17,8 @@ from typing import Final
 from headwater.base.checks import check
 from headwater.base.ids import ZERO_TOPIC_ID, topic_id_from_text, topic_id_to_text
 from headwater.storage.checkpoints import parse_integer
+from headwater.storage.disk.files import FileSystem, read_bytes, write_atomically
 from headwater.storage.errors import CorruptMetadataError, InconsistentTopicIdError
-from headwater.storage.files import FileSystem, read_bytes, write_atomically
 
 PARTITION_METADATA: Final = "partition.metadata"
 VERSION: Final = 0

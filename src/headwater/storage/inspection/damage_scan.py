@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from headwater.base.errors import KafkaError
-from headwater.storage.batch_scan import (
+from headwater.storage.disk.files import File
+from headwater.storage.recovery.batch_scan import (
     CHUNK_BYTES,
     LEGACY_SIZE_MIN,
     PREFIX,
@@ -20,7 +21,6 @@ from headwater.storage.batch_scan import (
     read_entry_header,
     scan_batches,
 )
-from headwater.storage.files import File
 from headwater.wire.records import HEADER_SIZE, LOG_OVERHEAD, MAGIC_V2, CorruptRecordError
 
 

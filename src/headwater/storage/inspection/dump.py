@@ -23,8 +23,8 @@ from headwater.storage.checkpoints import (
 from headwater.storage.directories.broker_metadata import META_PROPERTIES, read_broker_metadata
 from headwater.storage.directories.clean_shutdown import CLEAN_SHUTDOWN_MARKER
 from headwater.storage.directories.partition_metadata import PARTITION_METADATA, read_topic_id
+from headwater.storage.disk.files import FileSystem, read_bytes
 from headwater.storage.errors import CorruptFileError
-from headwater.storage.files import FileSystem, read_bytes
 from headwater.storage.inspection.dump_index import (
     check_sanity,
     dump_offset_index,
@@ -42,8 +42,8 @@ from headwater.storage.inspection.dump_items import (
 )
 from headwater.storage.inspection.dump_log import dump_log
 from headwater.storage.leader_epochs import LEADER_EPOCH_CHECKPOINT, LeaderEpochs
-from headwater.storage.producer_snapshot import decode_snapshot
-from headwater.storage.segment_files import (
+from headwater.storage.producers.snapshot import decode_snapshot
+from headwater.storage.segments.segment_files import (
     LOG,
     OFFSET_INDEX,
     SNAPSHOT,

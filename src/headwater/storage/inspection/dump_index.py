@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headwater.storage.batch_scan import read_entry_header, scan_batches
+from headwater.storage.disk.files import File, FileSystem
+from headwater.storage.disk.handles import HandleCache
 from headwater.storage.errors import CorruptIndexError
-from headwater.storage.files import File, FileSystem
-from headwater.storage.handles import HandleCache
+from headwater.storage.indexes.offset_index import OffsetIndex
+from headwater.storage.indexes.time_index import TimeIndex
+from headwater.storage.indexes.transaction_index import VERSION, TransactionIndex
 from headwater.storage.inspection.dump_items import (
     DumpItem,
     Fault,
@@ -34,16 +36,14 @@ from headwater.storage.inspection.index_entries import (
     iter_offset_entries,
     iter_time_entries,
 )
-from headwater.storage.offset_index import OffsetIndex
-from headwater.storage.segment_files import (
+from headwater.storage.recovery.batch_scan import read_entry_header, scan_batches
+from headwater.storage.segments.segment_files import (
     LOG,
     OFFSET_INDEX,
     TIME_INDEX,
     SegmentFileName,
     segment_file_name,
 )
-from headwater.storage.time_index import TimeIndex
-from headwater.storage.transaction_index import VERSION, TransactionIndex
 from headwater.wire.records import HEADER_SIZE, NO_TIMESTAMP, BatchHeader, CorruptRecordError
 
 #: Enough for a header and a small batch; the scan reads more if the batch is larger.

@@ -13,11 +13,11 @@ from typing import ClassVar, NamedTuple
 
 from headwater.base.ids import TopicPartition
 from headwater.storage.directories.broker_metadata import BrokerMetadata
+from headwater.storage.indexes.offset_index import OffsetPosition
+from headwater.storage.indexes.time_index import TimestampOffset
+from headwater.storage.indexes.transaction_index import AbortedTransaction
 from headwater.storage.leader_epochs import EpochEntry
-from headwater.storage.offset_index import OffsetPosition
-from headwater.storage.producer_entry import ProducerEntry
-from headwater.storage.time_index import TimestampOffset
-from headwater.storage.transaction_index import AbortedTransaction
+from headwater.storage.producers.entry import ProducerEntry
 from headwater.wire.records import BatchHeader, ControlType, EndTransactionMarker, Record
 
 

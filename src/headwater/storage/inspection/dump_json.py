@@ -16,6 +16,8 @@ from typing import Any, Final, TextIO
 
 from headwater.base.ids import topic_id_to_text
 from headwater.storage.directories.broker_metadata import BrokerMetadata
+from headwater.storage.indexes.offset_index import OffsetPosition
+from headwater.storage.indexes.time_index import TimestampOffset
 from headwater.storage.inspection.dump_items import (
     BatchItem,
     DumpItem,
@@ -33,9 +35,7 @@ from headwater.storage.inspection.dump_items import (
 )
 from headwater.storage.inspection.dump_lines import codec_name
 from headwater.storage.leader_epochs import EpochEntry
-from headwater.storage.offset_index import OffsetPosition
-from headwater.storage.producer_entry import ProducerEntry
-from headwater.storage.time_index import TimestampOffset
+from headwater.storage.producers.entry import ProducerEntry
 
 Json = dict[str, Any]
 

@@ -12,6 +12,8 @@ from typing import Any, Final
 
 from headwater.base.ids import topic_id_to_text
 from headwater.storage.directories.broker_metadata import BrokerMetadata
+from headwater.storage.indexes.offset_index import OffsetPosition
+from headwater.storage.indexes.time_index import TimestampOffset
 from headwater.storage.inspection.dump_items import (
     BatchItem,
     FileStart,
@@ -25,9 +27,7 @@ from headwater.storage.inspection.dump_items import (
     TransactionEntry,
 )
 from headwater.storage.leader_epochs import EpochEntry
-from headwater.storage.offset_index import OffsetPosition
-from headwater.storage.producer_entry import ProducerEntry
-from headwater.storage.time_index import TimestampOffset
+from headwater.storage.producers.entry import ProducerEntry
 from headwater.wire.records import MAGIC_V2, BatchHeader, TimestampType, UnsupportedCompressionError
 from headwater.wire.records.compression import COMPRESSION_MASK
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headwater.storage.batch_scan import ScannedBatch, validate_entry
-from headwater.storage.files import File
+from headwater.storage.disk.files import File
 from headwater.storage.inspection.damage_scan import Damage, describe_record_error, scan_past_damage
 from headwater.storage.inspection.dump_items import (
     BatchItem,
@@ -20,6 +19,7 @@ from headwater.storage.inspection.dump_items import (
     OffsetGap,
     RecordItem,
 )
+from headwater.storage.recovery.batch_scan import ScannedBatch, validate_entry
 from headwater.wire.records import (
     BatchHeader,
     ControlType,

@@ -12,10 +12,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from headwater.storage.files import File
-from headwater.storage.offset_index import OffsetIndex, OffsetPosition
-from headwater.storage.time_index import TimeIndex, TimestampOffset
-from headwater.storage.transaction_index import ENTRY, AbortedTransaction
+from headwater.storage.disk.files import File
+from headwater.storage.indexes.offset_index import OffsetIndex, OffsetPosition
+from headwater.storage.indexes.time_index import TimeIndex, TimestampOffset
+from headwater.storage.indexes.transaction_index import ENTRY, AbortedTransaction
 
 OFFSET_ENTRY = OffsetIndex.entry_struct
 TIME_ENTRY = TimeIndex.entry_struct

@@ -14,7 +14,7 @@ import struct
 import sys
 from typing import NoReturn
 
-from headwater.storage.disk_files import DiskFile, DiskFiles, DiskLock
+from headwater.storage.disk.disk_files import DiskFile, DiskFiles, DiskLock
 
 
 class ReadOnlyFiles(DiskFiles):

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from headwater.storage.directories.directory_entries import EntryKind, parse_directory_name
 from headwater.storage.directories.partition_metadata import PARTITION_METADATA
-from headwater.storage.files import FileSystem
+from headwater.storage.disk.files import FileSystem
 from headwater.storage.inspection.findings import Finding, Report
 from headwater.storage.inspection.verify_log_directory import TOP_FILES, IsLocked, LogDirectoryCheck
 from headwater.storage.leader_epochs import LEADER_EPOCH_CHECKPOINT
-from headwater.storage.segment_files import LOG, parse_segment_file_name
+from headwater.storage.segments.segment_files import LOG, parse_segment_file_name
 
 
 class NotALogDirectoryError(Exception):

@@ -12,7 +12,7 @@ from typing import Any
 
 from headwater.storage.checkpoints import RECOVERY_POINT
 from headwater.storage.directories.clean_shutdown import CLEAN_SHUTDOWN_MARKER
-from headwater.storage.files import File, FileSystem
+from headwater.storage.disk.files import File, FileSystem
 from headwater.storage.inspection.findings import Condition, Report, Severity
 from headwater.storage.inspection.index_entries import (
     OFFSET_ENTRY,
@@ -30,7 +30,7 @@ from headwater.storage.inspection.verify_indexes import (
     TimeIndexCheck,
     TransactionIndexCheck,
 )
-from headwater.storage.segment_files import (
+from headwater.storage.segments.segment_files import (
     OFFSET_INDEX,
     TIME_INDEX,
     TRANSACTION_INDEX,

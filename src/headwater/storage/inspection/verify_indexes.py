@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from headwater.storage.indexes.offset_index import OffsetPosition
+from headwater.storage.indexes.time_index import TimestampOffset
+from headwater.storage.indexes.transaction_index import VERSION, AbortedTransaction
 from headwater.storage.inspection.index_entries import OFFSET_ENTRY, TIME_ENTRY, TRANSACTION_ENTRY
-from headwater.storage.offset_index import OffsetPosition
-from headwater.storage.time_index import TimestampOffset
-from headwater.storage.transaction_index import VERSION, AbortedTransaction
 from headwater.wire.records import NO_TIMESTAMP, BatchHeader
 
 #: Takes the position in the index file and what is wrong there.

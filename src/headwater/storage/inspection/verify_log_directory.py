@@ -22,8 +22,8 @@ from headwater.storage.directories.clean_shutdown import CLEAN_SHUTDOWN_MARKER
 from headwater.storage.directories.directory_entries import EntryKind, parse_directory_name
 from headwater.storage.directories.directory_ownership import LOCK_FILE
 from headwater.storage.directories.partition_metadata import PARTITION_METADATA
+from headwater.storage.disk.files import TEMPORARY_SUFFIX, FileSystem
 from headwater.storage.errors import CorruptFileError
-from headwater.storage.files import TEMPORARY_SUFFIX, FileSystem
 from headwater.storage.inspection.findings import Condition, Report, Severity
 from headwater.storage.inspection.verify_partition import PartitionCheck, PartitionRange
 

@@ -8,13 +8,13 @@ from typing import Final, NamedTuple
 
 from headwater.storage.checkpoints import parse_integer, parse_table
 from headwater.storage.directories.partition_metadata import PARTITION_METADATA, read_topic_id
+from headwater.storage.disk.files import TEMPORARY_SUFFIX, FileSystem, read_bytes
 from headwater.storage.errors import CorruptFileError
-from headwater.storage.files import TEMPORARY_SUFFIX, FileSystem, read_bytes
 from headwater.storage.inspection.findings import Condition, Report, Severity
 from headwater.storage.inspection.verify_segment import LogSoFar, SegmentCheck
 from headwater.storage.leader_epochs import LEADER_EPOCH_CHECKPOINT, EpochEntry
-from headwater.storage.producer_snapshot import decode_snapshot, snapshot_path
-from headwater.storage.segment_files import (
+from headwater.storage.producers.snapshot import decode_snapshot, snapshot_path
+from headwater.storage.segments.segment_files import (
     CLEANED,
     DELETED,
     LOG,

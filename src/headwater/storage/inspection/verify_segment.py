@@ -10,16 +10,16 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from headwater.storage.batch_scan import ScannedBatch, validate_entry
-from headwater.storage.files import FileSystem
+from headwater.storage.disk.files import FileSystem
+from headwater.storage.indexes.offset_index import RELATIVE_OFFSET_MAX
 from headwater.storage.inspection.damage_scan import Damage, describe_record_error, scan_past_damage
 from headwater.storage.inspection.dump_log import RECORD_ERRORS
 from headwater.storage.inspection.findings import Condition, Report
 from headwater.storage.inspection.verify_index_files import IndexFiles
 from headwater.storage.inspection.verify_indexes import EndedTransaction
 from headwater.storage.leader_epochs import EpochEntry
-from headwater.storage.offset_index import RELATIVE_OFFSET_MAX
-from headwater.storage.segment_files import LOG, segment_path
+from headwater.storage.recovery.batch_scan import ScannedBatch, validate_entry
+from headwater.storage.segments.segment_files import LOG, segment_path
 from headwater.wire.records import (
     MAGIC_V2,
     BatchHeader,

@@ -1,0 +1,1 @@
+"""Opening a log: after a clean stop, or after a crash."""

@@ -1,0 +1,1 @@
+"""Segments: files of record batches, their names, and how one follows another."""
