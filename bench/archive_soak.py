@@ -27,7 +27,7 @@ from headwater import Admin, NewTopic, Producer
 from headwater.java.processes import forget_process, kill_process, start_process
 from headwater.pipeline.demo.broker_process import running_broker
 from headwater.pipeline.lake.lake_table import LakeTable
-from headwater.pipeline.lake.verify import verify
+from headwater.pipeline.lake.verify.verify import verify
 
 T = TypeVar("T")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from headwater.cli.pipeline_reference import pipeline_reference_page
-from headwater.pipeline.declared.field_table import FieldTable
-from headwater.pipeline.declared.field_tables import FIELD_TABLES
+from headwater.pipeline.declared.fields.table import FieldTable
+from headwater.pipeline.declared.fields.tables import FIELD_TABLES
 from headwater.pipeline.declared.pipeline_file import load_pipeline
 
 PAGE = Path(__file__).parents[2] / "docs" / "pipeline-reference.md"

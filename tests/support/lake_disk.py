@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from headwater.pipeline.lake.lake_files import LakeFiles
+from headwater.pipeline.lake.table.lake_files import LakeFiles
 
 Keep = Callable[[], bool]
 

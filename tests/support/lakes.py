@@ -9,14 +9,14 @@ import pyarrow as pa
 
 from headwater.base.ids import TopicPartition
 from headwater.pipeline.connector.offset_json import SourceOffsets
-from headwater.pipeline.lake.archive import PARTITION_BY, archive_schema, dated
-from headwater.pipeline.lake.batch_commit import WrittenBatch, commit_batch, write_mode
-from headwater.pipeline.lake.change import Change
 from headwater.pipeline.lake.checkpoint import batch_ranges
-from headwater.pipeline.lake.data_file import DataFile
 from headwater.pipeline.lake.lake_table import LakeTable
-from headwater.pipeline.lake.parquet_output import ParquetOutput
-from headwater.pipeline.lake.schema_json import normal_schema
+from headwater.pipeline.lake.table.change import Change
+from headwater.pipeline.lake.table.data_file import DataFile
+from headwater.pipeline.lake.table.schema_json import normal_schema
+from headwater.pipeline.lake.writing.archive import PARTITION_BY, archive_schema, dated
+from headwater.pipeline.lake.writing.batch_commit import WrittenBatch, commit_batch, write_mode
+from headwater.pipeline.lake.writing.parquet_output import ParquetOutput
 
 DAY_MS = 86_400_000
 #: A moment in January 2026, at the beginning of a day.

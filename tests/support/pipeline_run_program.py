@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 
 from headwater.pipeline.compiled.compiled_pipeline import compile_pipeline
-from headwater.pipeline.compiled.table_formats import session_configs
+from headwater.pipeline.compiled.sinks.table_formats import session_configs
 from headwater.pipeline.declared.pipeline_file import load_pipeline
-from headwater.pipeline.declared.run_mode import Once
+from headwater.pipeline.declared.specs.run_mode import Once
 from headwater.pipeline.spark.session import start_session
 from tests.support.spark import SETTINGS
 

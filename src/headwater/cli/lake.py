@@ -124,7 +124,7 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     from headwater.cli.lake_output import print_findings
-    from headwater.pipeline.lake.verify import verify as verify_table
+    from headwater.pipeline.lake.verify.verify import verify as verify_table
 
     table = _open(path)
     with standard_output():
@@ -173,7 +173,7 @@ def read(
 
 @app.command(help=COMPACT_HELP)
 def compact(path: Table) -> None:
-    from headwater.pipeline.lake.compaction import compact as compact_table
+    from headwater.pipeline.lake.upkeep.compaction import compact as compact_table
 
     report = compact_table(_open(path))
     conflicts = f", {report.conflict_count} attempts in vain" if report.conflict_count else ""
@@ -191,7 +191,7 @@ def vacuum(
     ] = 24.0,
 ) -> None:
     from headwater.cli.findings import size_text
-    from headwater.pipeline.lake.vacuum import vacuum as vacuum_table
+    from headwater.pipeline.lake.upkeep.vacuum import vacuum as vacuum_table
 
     report = vacuum_table(_open(path), older_than_s=older_than_hours * 3600)
     print(
@@ -235,7 +235,7 @@ def replay(
 ) -> None:
     from headwater.cli.cluster_option import bootstrap_servers
     from headwater.cli.lake_output import progress_printer, time_ms
-    from headwater.pipeline.lake.replay import replay as replay_table
+    from headwater.pipeline.lake.replay.replay import replay as replay_table
 
     report = replay_table(
         _open(path),

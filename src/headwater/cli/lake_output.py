@@ -13,11 +13,11 @@ from typing import Any
 import typer
 
 from headwater.cli.plain_table import Column, print_rows
-from headwater.pipeline.lake.data_file import DataFile
-from headwater.pipeline.lake.finding import Finding, problem_count
 from headwater.pipeline.lake.lake_table import LakeTable
-from headwater.pipeline.lake.manifest import Manifest
-from headwater.pipeline.lake.replay import ReplayProgress
+from headwater.pipeline.lake.replay.replay import ReplayProgress
+from headwater.pipeline.lake.table.data_file import DataFile
+from headwater.pipeline.lake.table.manifest import Manifest
+from headwater.pipeline.lake.verify.finding import Finding, problem_count
 
 _FILE_COLUMNS = (
     Column("PATH", "path"),

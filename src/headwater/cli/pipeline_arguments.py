@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import typer
 
-from headwater.pipeline.declared.durations import DurationError, parse_moment_ms
-from headwater.pipeline.declared.run_mode import Backfill, Continuous, Once, RunMode
+from headwater.pipeline.declared.fields.durations import DurationError, parse_moment_ms
+from headwater.pipeline.declared.specs.run_mode import Backfill, Continuous, Once, RunMode
 
 
 def parse_assignments(given: Sequence[str] | None, option: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ import typer
 from headwater.base.errors import InvalidConfigError
 
 if TYPE_CHECKING:
-    from headwater.pipeline.declared.pipeline_spec import PipelineSpec
+    from headwater.pipeline.declared.specs.pipeline import PipelineSpec
 
 
 class PipelineToolsMissing(InvalidConfigError):

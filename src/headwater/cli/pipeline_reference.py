@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from headwater.pipeline.declared.field_table import Field, FieldTable
-from headwater.pipeline.declared.field_tables import FIELD_TABLES
+from headwater.pipeline.declared.fields.table import Field, FieldTable
+from headwater.pipeline.declared.fields.tables import FIELD_TABLES
 
 HEADING: Final = """# The file of a pipeline
 

@@ -13,7 +13,7 @@ import typer
 
 from headwater.cli.pipeline_file import load_or_exit
 from headwater.cli.pipeline_view import make_view
-from headwater.pipeline.declared.run_mode import RunMode
+from headwater.pipeline.declared.specs.run_mode import RunMode
 from headwater.pipeline.runs.pipeline_run import RunPlan, run_pipeline
 from headwater.pipeline.runs.run_record import RunRecord, RunState
 from headwater.pipeline.runs.run_signals import RunSignals, StoppedAtOnce

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from headwater.pipeline.builtin.catalogue import builtin_path
 from headwater.pipeline.compiled.compiled_pipeline import Query, compile_pipeline
 from headwater.pipeline.declared.pipeline_file import load_pipeline
-from headwater.pipeline.declared.run_mode import Once
+from headwater.pipeline.declared.specs.run_mode import Once
 from headwater.pipeline.demo.calculation import calculate
 from headwater.pipeline.demo.comparison import (
     compare_archive,
@@ -33,7 +33,7 @@ from headwater.pipeline.demo.results import (
 from headwater.pipeline.demo.sending import SentRecord, send_wave
 from headwater.pipeline.demo.shop import ORDERS, PAYMENTS, ShopStream, make_stream
 from headwater.pipeline.demo.topics import create_topics, read_topic
-from headwater.pipeline.lake.verify import verify
+from headwater.pipeline.lake.verify.verify import verify
 from headwater.testing.running_broker import RunningBroker
 from tests.support.tiers import full_tier
 

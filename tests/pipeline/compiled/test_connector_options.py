@@ -3,10 +3,10 @@ from pathlib import Path
 from headwater.pipeline.compiled.connector_options import read_options, sink_write_options
 from headwater.pipeline.connector.option_table import Mode
 from headwater.pipeline.connector.source_options import SOURCE_OPTIONS
-from headwater.pipeline.declared.pipeline_spec import PipelineSpec
-from headwater.pipeline.declared.run_mode import Backfill
-from headwater.pipeline.declared.sink_spec import SinkSpec
-from headwater.pipeline.declared.source_spec import SourceSpec
+from headwater.pipeline.declared.specs.pipeline import PipelineSpec
+from headwater.pipeline.declared.specs.run_mode import Backfill
+from headwater.pipeline.declared.specs.sink import SinkSpec
+from headwater.pipeline.declared.specs.source import SourceSpec
 from headwater.pipeline.sink.sink_options import SINK_OPTIONS
 
 ORDERS = SourceSpec("orders", topics=("orders", "returns"), max_records_per_batch=10)

@@ -21,11 +21,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from headwater.pipeline.compiled.avro_coding import encode_record
-from headwater.pipeline.compiled.avro_types import avro_schema
+from headwater.pipeline.compiled.coding.avro_coding import encode_record
+from headwater.pipeline.compiled.coding.avro_types import avro_schema
 from headwater.pipeline.compiled.topic_source import TopicSource
-from headwater.pipeline.declared.pipeline_spec import PipelineSpec
-from headwater.pipeline.declared.source_spec import SourceSpec
+from headwater.pipeline.declared.specs.pipeline import PipelineSpec
+from headwater.pipeline.declared.specs.source import SourceSpec
 
 SCHEMA = "id BIGINT NOT NULL, name STRING, price DOUBLE, at TIMESTAMP, tags ARRAY<STRING>"
 FLAT_SCHEMA = "id BIGINT NOT NULL, name STRING, price DOUBLE"

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from headwater.pipeline.compiled.compile_error import PipelineCompileError
-from headwater.pipeline.compiled.table_formats import session_configs
+from headwater.pipeline.compiled.sinks.table_formats import session_configs
 from headwater.pipeline.declared.pipeline_file import load_pipeline
 from headwater.testing.running_broker import RunningBroker
 from tests.support.pipeline_rows import make_events, tumbling

@@ -10,9 +10,9 @@ from headwater.pipeline.compiled.compile_error import PipelineCompileError
 from headwater.pipeline.compiled.compiled_pipeline import compile_pipeline
 from headwater.pipeline.compiled.spark_failures import failure_sentence
 from headwater.pipeline.declared.pipeline_file import load_pipeline
-from headwater.pipeline.declared.pipeline_spec import PipelineSpec
-from headwater.pipeline.declared.run_mode import Once
-from headwater.pipeline.declared.sink_spec import SinkSpec
+from headwater.pipeline.declared.specs.pipeline import PipelineSpec
+from headwater.pipeline.declared.specs.run_mode import Once
+from headwater.pipeline.declared.specs.sink import SinkSpec
 from headwater.pipeline.lake.batch_write import write_batch
 from headwater.pipeline.lake.lake_table import LakeTable
 from headwater.testing.running_broker import RunningBroker

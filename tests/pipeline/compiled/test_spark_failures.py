@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from headwater.pipeline.compiled.spark_failures import analysis_problem, failure_sentence
-from headwater.pipeline.declared.pipeline_spec import PipelineSpec
+from headwater.pipeline.declared.specs.pipeline import PipelineSpec
 
 SPEC = PipelineSpec(
     name="shop",

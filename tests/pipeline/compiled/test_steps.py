@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from headwater import Producer
 from headwater.pipeline.compiled.compiled_pipeline import compile_pipeline
 from headwater.pipeline.declared.pipeline_file import load_pipeline
-from headwater.pipeline.declared.pipeline_spec import PipelineSpec
-from headwater.pipeline.declared.run_mode import Backfill, Once, RunMode
+from headwater.pipeline.declared.specs.pipeline import PipelineSpec
+from headwater.pipeline.declared.specs.run_mode import Backfill, Once, RunMode
 from headwater.pipeline.lake.batch_write import write_batch
 from headwater.pipeline.lake.lake_table import LakeTable
 from headwater.testing.running_broker import RunningBroker

@@ -8,8 +8,8 @@ import pytest
 
 from headwater.pipeline.declared.backfill_rules import check_backfill
 from headwater.pipeline.declared.pipeline_file import load_pipeline
-from headwater.pipeline.declared.pipeline_spec import PipelineSpec
 from headwater.pipeline.declared.problems import PipelineFileError
+from headwater.pipeline.declared.specs.pipeline import PipelineSpec
 
 SOURCES = """\
 name: revenue

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwater.pipeline.declared.field_tables import FIELD_TABLES
+from headwater.pipeline.declared.fields.tables import FIELD_TABLES
 from headwater.pipeline.declared.pipeline_file import load_pipeline
 from headwater.pipeline.declared.problems import PipelineFileError
 from tests.pipeline.declared.test_pipeline_file import WHOLE

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from headwater.pipeline.declared.pipeline_file import load_pipeline
-from headwater.pipeline.declared.pipeline_spec import PipelineSpec
 from headwater.pipeline.declared.problems import PipelineFileError
-from headwater.pipeline.declared.run_mode import Backfill, Continuous, Once
-from headwater.pipeline.declared.sink_spec import SinkSpec
-from headwater.pipeline.declared.source_spec import SourceSpec, Watermark
-from headwater.pipeline.declared.step_spec import StepSpec
+from headwater.pipeline.declared.specs.pipeline import PipelineSpec
+from headwater.pipeline.declared.specs.run_mode import Backfill, Continuous, Once
+from headwater.pipeline.declared.specs.sink import SinkSpec
+from headwater.pipeline.declared.specs.source import SourceSpec, Watermark
+from headwater.pipeline.declared.specs.step import StepSpec
 
 WHOLE = """\
 name: revenue

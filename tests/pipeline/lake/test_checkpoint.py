@@ -11,8 +11,8 @@ from headwater.pipeline.lake.checkpoint import (
     checkpoint_writer,
     parse_offset_log,
 )
-from headwater.pipeline.lake.data_file import DataFile, RecordSpan
 from headwater.pipeline.lake.errors import LakeError
+from headwater.pipeline.lake.table.data_file import DataFile, RecordSpan
 
 
 def offsets(first: dict[int, int] | None = None, **ends: int) -> SourceOffsets:

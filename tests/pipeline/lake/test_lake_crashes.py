@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pytest
 
-from headwater.pipeline.lake.compaction import compact
-from headwater.pipeline.lake.finding import Finding
 from headwater.pipeline.lake.lake_table import LakeTable
-from headwater.pipeline.lake.vacuum import vacuum
-from headwater.pipeline.lake.verify import verify
+from headwater.pipeline.lake.upkeep.compaction import compact
+from headwater.pipeline.lake.upkeep.vacuum import vacuum
+from headwater.pipeline.lake.verify.finding import Finding
+from headwater.pipeline.lake.verify.verify import verify
 from tests.support.lake_disk import LakeDisk, Stopped
 from tests.support.lakes import archive_numbers, sorted_rows, write_rows
 from tests.support.tiers import rounds

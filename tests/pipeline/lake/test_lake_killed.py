@@ -4,9 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from headwater.pipeline.lake.compaction import compact
 from headwater.pipeline.lake.lake_table import LakeTable
-from headwater.pipeline.lake.verify import verify
+from headwater.pipeline.lake.upkeep.compaction import compact
+from headwater.pipeline.lake.verify.verify import verify
 from tests.support.lake_process import BATCH_ROWS, WRITER
 from tests.support.tiers import rounds
 

@@ -9,11 +9,11 @@ import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headwater.pipeline.lake.compaction import compact
-from headwater.pipeline.lake.compaction_plan import EAGER
 from headwater.pipeline.lake.lake_table import LakeTable
-from headwater.pipeline.lake.vacuum import vacuum
-from headwater.pipeline.lake.verify import verify
+from headwater.pipeline.lake.upkeep.compaction import compact
+from headwater.pipeline.lake.upkeep.compaction_plan import EAGER
+from headwater.pipeline.lake.upkeep.vacuum import vacuum
+from headwater.pipeline.lake.verify.verify import verify
 from tests.support.lake_disk import LakeDisk, Stopped
 from tests.support.lakes import write_rows
 from tests.support.tiers import rounds

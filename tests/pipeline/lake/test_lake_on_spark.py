@@ -9,12 +9,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from headwater import Producer
-from headwater.pipeline.lake.archive import archive_batch
 from headwater.pipeline.lake.batch_write import write_batch
 from headwater.pipeline.lake.checkpoint import checkpoint_writer
 from headwater.pipeline.lake.errors import LakeError
 from headwater.pipeline.lake.lake_table import LakeTable
-from headwater.pipeline.lake.verify import verify
+from headwater.pipeline.lake.verify.verify import verify
+from headwater.pipeline.lake.writing.archive import archive_batch
 from headwater.testing.running_broker import RunningBroker
 from tests.support.lakes import sorted_rows
 

@@ -5,8 +5,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from headwater.pipeline.lake.change import Change
-from headwater.pipeline.lake.compaction import compact
 from headwater.pipeline.lake.errors import (
     LakeConflictError,
     LakeDamagedError,
@@ -16,9 +14,11 @@ from headwater.pipeline.lake.errors import (
     LakeSchemaError,
 )
 from headwater.pipeline.lake.lake_table import LakeTable
-from headwater.pipeline.lake.manifest import FULL_INTERVAL
-from headwater.pipeline.lake.vacuum import vacuum
-from headwater.pipeline.lake.verify import verify
+from headwater.pipeline.lake.table.change import Change
+from headwater.pipeline.lake.table.manifest import FULL_INTERVAL
+from headwater.pipeline.lake.upkeep.compaction import compact
+from headwater.pipeline.lake.upkeep.vacuum import vacuum
+from headwater.pipeline.lake.verify.verify import verify
 from tests.support.lake_disk import LakeDisk
 from tests.support.lakes import archive_numbers, sorted_rows, write_rows
 

@@ -10,9 +10,9 @@ import time
 from typing import TYPE_CHECKING
 
 from headwater.base.errors import InvalidConfigError
-from headwater.pipeline.declared.durations import DurationError, parse_moment_ms
+from headwater.pipeline.declared.fields.durations import DurationError, parse_moment_ms
 from headwater.pipeline.lake.lake_table import LakeTable
-from headwater.pipeline.lake.replay import replay
+from headwater.pipeline.lake.replay.replay import replay
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 
 from headwater.base.errors import InvalidConfigError, KafkaError
 from headwater.pipeline.compiled.spark_failures import analysis_problem
-from headwater.pipeline.declared.pipeline_spec import PipelineSpec
+from headwater.pipeline.declared.specs.pipeline import PipelineSpec
 
 
 class PipelineCompileError(InvalidConfigError):

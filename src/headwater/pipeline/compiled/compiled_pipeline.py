@@ -20,14 +20,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headwater.pipeline.compiled.batch_query import BatchQuery
 from headwater.pipeline.compiled.compile_error import told_as
 from headwater.pipeline.compiled.connector_options import write_options
-from headwater.pipeline.compiled.dead_letters import dead_letters, query_name
-from headwater.pipeline.compiled.sink_queries import SinkQueries
+from headwater.pipeline.compiled.sinks.dead_letters import dead_letters, query_name
+from headwater.pipeline.compiled.sinks.queries import SinkQueries
+from headwater.pipeline.compiled.sinks.table_formats import check_class_path
 from headwater.pipeline.compiled.step_frames import StepFrames, needed_names
-from headwater.pipeline.compiled.table_formats import check_class_path
 from headwater.pipeline.declared.backfill_rules import check_backfill
-from headwater.pipeline.declared.pipeline_spec import PipelineSpec
-from headwater.pipeline.declared.run_mode import Backfill, RunMode
-from headwater.pipeline.declared.source_spec import SourceSpec
+from headwater.pipeline.declared.specs.pipeline import PipelineSpec
+from headwater.pipeline.declared.specs.run_mode import Backfill, RunMode
+from headwater.pipeline.declared.specs.source import SourceSpec
 
 Query = StreamingQuery | BatchQuery
 

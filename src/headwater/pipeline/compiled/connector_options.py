@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping
 from headwater.base.settings import SettingTable
 from headwater.client.settings.consumer_settings import CONSUMER_SETTINGS
 from headwater.client.settings.producer_settings import PRODUCER_SETTINGS
-from headwater.pipeline.declared.pipeline_spec import PipelineSpec
-from headwater.pipeline.declared.run_mode import Backfill
-from headwater.pipeline.declared.sink_spec import SinkSpec
-from headwater.pipeline.declared.source_spec import SourceSpec
+from headwater.pipeline.declared.specs.pipeline import PipelineSpec
+from headwater.pipeline.declared.specs.run_mode import Backfill
+from headwater.pipeline.declared.specs.sink import SinkSpec
+from headwater.pipeline.declared.specs.source import SourceSpec
 
 #: The columns of the connector in its order; `headers` is there if asked for.
 COLUMNS = (

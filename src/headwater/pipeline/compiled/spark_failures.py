@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from headwater.pipeline.declared.pipeline_spec import PipelineSpec
-from headwater.pipeline.declared.run_mode import Continuous, RunMode
+from headwater.pipeline.declared.specs.pipeline import PipelineSpec
+from headwater.pipeline.declared.specs.run_mode import Continuous, RunMode
 
 _CONDITION: Final = re.compile(r"\[([A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]\s*")
 _STATE: Final = re.compile(r"\s*SQLSTATE: \w{5}")

@@ -22,10 +22,10 @@ from pyspark.sql import DataFrame, SparkSession
 from headwater.base.errors import KafkaError
 from headwater.pipeline.compiled.compile_error import error_at, told_as
 from headwater.pipeline.compiled.topic_source import TopicSource
-from headwater.pipeline.declared.pipeline_spec import PipelineSpec
-from headwater.pipeline.declared.run_mode import Backfill, RunMode
-from headwater.pipeline.declared.source_spec import SourceSpec, Watermark
-from headwater.pipeline.declared.step_spec import StepSpec
+from headwater.pipeline.declared.specs.pipeline import PipelineSpec
+from headwater.pipeline.declared.specs.run_mode import Backfill, RunMode
+from headwater.pipeline.declared.specs.source import SourceSpec, Watermark
+from headwater.pipeline.declared.specs.step import StepSpec
 from headwater.pipeline.lake.lake_table import LakeTable
 
 #: Where Spark notes on a column that a watermark follows it.

@@ -16,18 +16,18 @@ from pyspark.sql.types import StructType
 
 from headwater.base.checks import check
 from headwater.base.errors import InvalidConfigError
-from headwater.pipeline.compiled.avro_coding import decoded_avro
-from headwater.pipeline.compiled.avro_types import spark_schema
-from headwater.pipeline.compiled.connector_options import COLUMNS, read_options
-from headwater.pipeline.compiled.text_decoding import (
+from headwater.pipeline.compiled.coding.avro_coding import decoded_avro
+from headwater.pipeline.compiled.coding.avro_types import spark_schema
+from headwater.pipeline.compiled.coding.text_decoding import (
     csv_result,
     decoded_csv,
     decoded_json,
     json_result,
 )
-from headwater.pipeline.declared.pipeline_spec import PipelineSpec
-from headwater.pipeline.declared.run_mode import Backfill
-from headwater.pipeline.declared.source_spec import SourceSpec
+from headwater.pipeline.compiled.connector_options import COLUMNS, read_options
+from headwater.pipeline.declared.specs.pipeline import PipelineSpec
+from headwater.pipeline.declared.specs.run_mode import Backfill
+from headwater.pipeline.declared.specs.source import SourceSpec
 
 _PARSED, _ROW, _PROBLEM = "_headwater_parsed", "_headwater_row", "_headwater_problem"
 _PLACE = ("topic", "partition", "offset")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from headwater.pipeline.declared.pipeline_spec import PipelineSpec
 from headwater.pipeline.declared.problems import PipelineFileError, Place, Problem
-from headwater.pipeline.declared.sink_spec import SinkSpec
+from headwater.pipeline.declared.specs.pipeline import PipelineSpec
+from headwater.pipeline.declared.specs.sink import SinkSpec
 
 
 def check_backfill(spec: PipelineSpec) -> None:

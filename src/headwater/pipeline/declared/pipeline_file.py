@@ -13,17 +13,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from headwater.pipeline.declared.option_names import check_kafka_settings
-from headwater.pipeline.declared.pipeline_fields import PIPELINE_FIELDS
-from headwater.pipeline.declared.pipeline_spec import PipelineSpec
+from headwater.pipeline.declared.fields.option_names import check_kafka_settings
+from headwater.pipeline.declared.fields.pipeline import PIPELINE_FIELDS
 from headwater.pipeline.declared.problems import NOWHERE, PipelineFileError, Place, Problems
-from headwater.pipeline.declared.section_reader import Section, read_section
-from headwater.pipeline.declared.sink_section import read_sink
-from headwater.pipeline.declared.sink_spec import SinkSpec
-from headwater.pipeline.declared.source_section import read_source
-from headwater.pipeline.declared.source_spec import SourceSpec
-from headwater.pipeline.declared.step_order import resolve_steps
-from headwater.pipeline.declared.step_section import DraftStep, read_step
+from headwater.pipeline.declared.sections.reader import Section, read_section
+from headwater.pipeline.declared.sections.sink import read_sink
+from headwater.pipeline.declared.sections.source import read_source
+from headwater.pipeline.declared.sections.step import DraftStep, read_step
+from headwater.pipeline.declared.sections.step_order import resolve_steps
+from headwater.pipeline.declared.specs.pipeline import PipelineSpec
+from headwater.pipeline.declared.specs.sink import SinkSpec
+from headwater.pipeline.declared.specs.source import SourceSpec
 from headwater.pipeline.declared.variables import SECTION as VARIABLES
 from headwater.pipeline.declared.variables import Variables
 from headwater.pipeline.declared.yaml_document import Entry, MapValue, Value, read_document

@@ -36,7 +36,7 @@ from headwater.pipeline.demo.sending import SentRecord
 from headwater.pipeline.demo.shop import MINUTE_MS, ORDERS, PAYMENTS, ShopStream
 from headwater.pipeline.demo.topics import lag_by_group, read_topic
 from headwater.pipeline.lake.lake_table import LakeTable
-from headwater.pipeline.lake.verify import verify
+from headwater.pipeline.lake.verify.verify import verify
 
 REVENUE: Final = "revenue"
 REJECTED: Final = tuple(f"{topic}.rejected" for topic in (ORDERS, PAYMENTS))

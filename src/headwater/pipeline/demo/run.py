@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.live import Live
 
 from headwater.base.ids import TopicPartition
-from headwater.pipeline.declared.run_mode import Continuous, Once
+from headwater.pipeline.declared.specs.run_mode import Continuous, Once
 from headwater.pipeline.demo.broker_process import running_broker
 from headwater.pipeline.demo.comparison import Verdict
 from headwater.pipeline.demo.outcome import READ_TOPICS, REJECTED, REVENUE, Outcome

@@ -20,8 +20,8 @@ from headwater.pipeline.builtin.catalogue import builtin_path
 from headwater.pipeline.compiled.compiled_pipeline import compile_pipeline
 from headwater.pipeline.connector.offset_json import SourceOffsets
 from headwater.pipeline.declared.pipeline_file import load_pipeline
-from headwater.pipeline.declared.pipeline_spec import PipelineSpec
-from headwater.pipeline.declared.run_mode import RunMode
+from headwater.pipeline.declared.specs.pipeline import PipelineSpec
+from headwater.pipeline.declared.specs.run_mode import RunMode
 from headwater.pipeline.demo.screen import PipelineState
 
 if TYPE_CHECKING:

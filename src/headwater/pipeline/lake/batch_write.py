@@ -13,14 +13,14 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from headwater.pipeline.lake.batch_commit import WrittenBatch, commit_batch, write_mode
-from headwater.pipeline.lake.change import is_committed
-from headwater.pipeline.lake.compaction import maintain
-from headwater.pipeline.lake.compaction_plan import CompactionRules
 from headwater.pipeline.lake.errors import LakeError, LakeSchemaError
-from headwater.pipeline.lake.frame_write import frame_schema, write_frame
 from headwater.pipeline.lake.lake_table import LakeTable
-from headwater.pipeline.lake.vacuum import DAY_S
+from headwater.pipeline.lake.table.change import is_committed
+from headwater.pipeline.lake.upkeep.compaction import maintain
+from headwater.pipeline.lake.upkeep.compaction_plan import CompactionRules
+from headwater.pipeline.lake.upkeep.vacuum import DAY_S
+from headwater.pipeline.lake.writing.batch_commit import WrittenBatch, commit_batch, write_mode
+from headwater.pipeline.lake.writing.frame_write import frame_schema, write_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

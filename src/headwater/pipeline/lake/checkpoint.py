@@ -15,10 +15,10 @@ from pathlib import Path
 
 from headwater.base.ids import TopicPartition
 from headwater.pipeline.connector.offset_json import SourceOffsets
-from headwater.pipeline.lake.coverage import OffsetRange
-from headwater.pipeline.lake.data_file import DataFile
 from headwater.pipeline.lake.errors import LakeError
-from headwater.pipeline.lake.local_path import local_path
+from headwater.pipeline.lake.table.coverage import OffsetRange
+from headwater.pipeline.lake.table.data_file import DataFile
+from headwater.pipeline.lake.table.local_path import local_path
 
 
 def checkpoint_writer(checkpoint: str | os.PathLike[str], name: str) -> str:

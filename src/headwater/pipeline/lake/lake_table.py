@@ -23,15 +23,15 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from headwater.pipeline.lake.change import Change, next_manifest
-from headwater.pipeline.lake.data_file import DataFile
 from headwater.pipeline.lake.errors import LakeConflictError, LakeMissingError
-from headwater.pipeline.lake.lake_files import LakeFiles
-from headwater.pipeline.lake.local_path import local_path
-from headwater.pipeline.lake.manifest import Manifest, is_full
-from headwater.pipeline.lake.manifest_store import KEPT_VERSIONS, ManifestStore
-from headwater.pipeline.lake.snapshot import Snapshot
-from headwater.pipeline.lake.table_read import TableReader, read_with_spark
+from headwater.pipeline.lake.reading.table_read import TableReader, read_with_spark
+from headwater.pipeline.lake.table.change import Change, next_manifest
+from headwater.pipeline.lake.table.data_file import DataFile
+from headwater.pipeline.lake.table.lake_files import LakeFiles
+from headwater.pipeline.lake.table.local_path import local_path
+from headwater.pipeline.lake.table.manifest import Manifest, is_full
+from headwater.pipeline.lake.table.manifest_store import KEPT_VERSIONS, ManifestStore
+from headwater.pipeline.lake.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

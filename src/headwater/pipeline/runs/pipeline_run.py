@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from headwater.base.errors import KafkaError
 from headwater.pipeline.declared.backfill_rules import check_backfill
-from headwater.pipeline.declared.pipeline_spec import PipelineSpec
-from headwater.pipeline.declared.run_mode import Backfill, Continuous, Once, RunMode
+from headwater.pipeline.declared.specs.pipeline import PipelineSpec
+from headwater.pipeline.declared.specs.run_mode import Backfill, Continuous, Once, RunMode
 from headwater.pipeline.runs.run_directory import RunDirectory
 from headwater.pipeline.runs.run_record import RunRecord, RunState
 from headwater.pipeline.runs.run_signals import RunSignals, StoppedAtOnce
@@ -96,8 +96,8 @@ def _run_locked(
     from pyspark.sql.streaming.query import StreamingQuery
 
     from headwater.pipeline.compiled.compiled_pipeline import compile_pipeline
+    from headwater.pipeline.compiled.sinks.table_formats import session_configs
     from headwater.pipeline.compiled.spark_failures import failure_sentence
-    from headwater.pipeline.compiled.table_formats import session_configs
     from headwater.pipeline.lag.lag_reporter import report_lag
 
     spec = plan.spec

@@ -1,0 +1,1 @@
+"""Values to columns and back: JSON, CSV, Avro."""

@@ -1,0 +1,1 @@
+"""Where rows go: topics, tables, dead letters, the screen."""

@@ -1,0 +1,1 @@
+"""The sections of a pipeline's file: read, checked, made into specs."""

@@ -1,0 +1,1 @@
+"""What a checked file declares, as values."""

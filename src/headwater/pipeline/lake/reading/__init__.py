@@ -1,0 +1,1 @@
+"""Reading versions of lake tables, and archived records in order."""

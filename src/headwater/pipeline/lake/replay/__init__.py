@@ -1,0 +1,1 @@
+"""Archived records sent to a topic again."""

@@ -1,0 +1,1 @@
+"""What a lake table is: manifests, versions, data files, schemas."""

@@ -1,0 +1,1 @@
+"""Writing batches to lake tables: appended, merged, archived."""
