@@ -11,9 +11,9 @@ import pytest
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.wiring.coordinator_topics import CoordinatorKind
 from headwater.replication.partition.partition import Partition
-from headwater.sim.broker_link import BrokerLink
 from headwater.sim.broker_world import BrokerWorld
-from headwater.sim.coordinator_lookup import find_coordinator
+from headwater.sim.clients.broker_link import BrokerLink
+from headwater.sim.clients.coordinator_lookup import find_coordinator
 from headwater.storage.partition_log import AppendResult
 from headwater.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

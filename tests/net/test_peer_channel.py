@@ -20,7 +20,7 @@ from headwater.net.peer_channel import (
     PeerUnavailableError,
     UnsupportedVersionError,
 )
-from headwater.sim.network import NetworkConditions, SimulatedNetwork
+from headwater.sim.network.network import NetworkConditions, SimulatedNetwork
 from headwater.sim.process import SimulatedProcess
 from headwater.sim.trace import Trace
 from headwater.sim.virtual_loop import VirtualLoop

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from headwater.net import region_transfer
 from headwater.net.region import Part
 from headwater.net.sender import READ_SIZE_MAX, Sender
-from headwater.sim.faulty_disk import FaultyDisk
+from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.disk.files import DiskFiles, File, FileRegion
 from headwater.storage.disk.handles import HandleCache
 from tests.support.tiers import rounds

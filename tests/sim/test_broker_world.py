@@ -6,9 +6,9 @@ import pytest
 from headwater.base.ids import TopicPartition
 from headwater.sim.broker_world import BrokerWorld
 from headwater.sim.checkers.every_promise import check_every_promise
-from headwater.sim.producing_client import ProducingClient
-from headwater.sim.reading_client import ReadingClient
-from headwater.sim.topic_client import TopicClient
+from headwater.sim.clients.producing_client import ProducingClient
+from headwater.sim.clients.reading_client import ReadingClient
+from headwater.sim.clients.topic_client import TopicClient
 
 
 @pytest.fixture

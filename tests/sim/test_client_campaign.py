@@ -1,4 +1,4 @@
-from headwater.sim.transaction_history import Ending
+from headwater.sim.histories.transaction_history import Ending
 from tests.support.client_campaign import ClientCampaign
 from tests.support.tiers import rounds
 

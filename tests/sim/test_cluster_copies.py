@@ -1,6 +1,6 @@
 import pytest
 
-from headwater.sim.transaction_history import Ending
+from headwater.sim.histories.transaction_history import Ending
 from tests.support.cluster_copy_campaign import ClusterCopyCampaign
 from tests.support.tiers import rounds
 

@@ -5,10 +5,10 @@ import pytest
 
 from headwater.base.ids import TopicPartition
 from headwater.sim.checkers.every_promise import check_every_promise
+from headwater.sim.clients.producing_client import ProducingClient
+from headwater.sim.clients.reading_client import ReadingClient
+from headwater.sim.clients.topic_client import TopicClient
 from headwater.sim.cluster_world import ClusterWorld
-from headwater.sim.producing_client import ProducingClient
-from headwater.sim.reading_client import ReadingClient
-from headwater.sim.topic_client import TopicClient
 
 SETTINGS = {
     "min.insync.replicas": "2",

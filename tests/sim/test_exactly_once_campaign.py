@@ -1,4 +1,4 @@
-from headwater.sim.transaction_history import Ending
+from headwater.sim.histories.transaction_history import Ending
 from tests.support.exactly_once_campaign import ExactlyOnceCampaign
 from tests.support.tiers import rounds
 

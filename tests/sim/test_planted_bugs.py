@@ -13,7 +13,7 @@ import pytest
 
 from headwater.broker.requests.dispatcher import Dispatcher
 from headwater.replication.partition.partition import Partition, PartitionRead
-from headwater.sim.file_journal import FileJournal
+from headwater.sim.disk.file_journal import FileJournal
 from headwater.storage.producers.entry import ProducerEntry
 from headwater.storage.recovery.loader import LogLoader
 from headwater.wire.api_keys import ApiKey

@@ -3,7 +3,7 @@
 import os
 from random import Random
 
-from headwater.sim.faulty_disk import FaultyDisk
+from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.disk.files import FileSystem
 from tests.support.tiers import rounds
 

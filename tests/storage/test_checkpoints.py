@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.base.ids import TopicPartition
-from headwater.sim.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
+from headwater.sim.disk.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
 from headwater.storage.checkpoints import (
     CLEANER,
     LOG_START,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from headwater.sim.faulty_disk import Fault, FaultyDisk
+from headwater.sim.disk.faulty_disk import Fault, FaultyDisk
 from headwater.storage.errors import LogStorageError
 from headwater.storage.flush import FlushPlan, SharedFsync
 from headwater.storage.log_config import LogConfig

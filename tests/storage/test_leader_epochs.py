@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.base.checks import InvariantViolation
-from headwater.sim.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
+from headwater.sim.disk.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
 from headwater.storage.disk.files import read_bytes, write_atomically
 from headwater.storage.errors import CorruptCheckpointError
 from headwater.storage.leader_epochs import EpochEntry, LeaderEpochs

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from headwater.sim.faulty_disk import FaultyDisk
+from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.disk.handles import HandleCache
 from headwater.storage.errors import (
     InvalidProducerEpochError,

@@ -4,7 +4,7 @@ Producers, consumers and an administrator work while the broker is stopped, kill
 power, while connections break and the network is cut, while the disk is full or fails, and while
 the wall clock jumps. Then the world is healed: everybody must get done (liveness), and what is read
 from start to end must be what was promised (safety). The properties are those of
-`headwater.sim.history`.
+`headwater.sim.histories.history`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any
 from headwater.base.ids import TopicPartition
 from headwater.sim.broker_world import HOST, BrokerWorld
 from headwater.sim.checkers.every_promise import check_every_promise
-from headwater.sim.disk_faults import Fault
-from headwater.sim.history import Contents, PropertyViolated
-from headwater.sim.network import NetworkConditions
-from headwater.sim.producing_client import ProducingClient
-from headwater.sim.reading_client import ReadingClient
-from headwater.sim.topic_client import TopicClient
+from headwater.sim.clients.producing_client import ProducingClient
+from headwater.sim.clients.reading_client import ReadingClient
+from headwater.sim.clients.topic_client import TopicClient
+from headwater.sim.disk.faults import Fault
+from headwater.sim.histories.history import Contents, PropertyViolated
+from headwater.sim.network.network import NetworkConditions
 from headwater.sim.virtual_loop import SimulationDeadlock, SimulationLivelock
 
 #: Virtual seconds that everybody has to get done once nothing fails any more.

@@ -19,9 +19,9 @@ from headwater.client.consumer.async_consumer import AsyncConsumer
 from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.producer.async_producer import AsyncProducer
 from headwater.sim.broker_world import HOST, PORT
-from headwater.sim.committed_reader import Visible
-from headwater.sim.history import Sent
-from headwater.sim.transaction_history import Ending, Transaction
+from headwater.sim.clients.committed_reader import Visible
+from headwater.sim.histories.history import Sent
+from headwater.sim.histories.transaction_history import Ending, Transaction
 from tests.support.exactly_once_campaign import (
     COPIERS,
     READERS,

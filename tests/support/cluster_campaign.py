@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 from headwater.base.ids import TopicPartition
 from headwater.sim.checkers.every_promise import check_every_promise
 from headwater.sim.checkers.unseen_after_healing import check_everything_seen
-from headwater.sim.history import Contents, PropertyViolated
-from headwater.sim.producing_client import ProducingClient
-from headwater.sim.reading_client import ReadingClient
-from headwater.sim.topic_client import TopicClient
+from headwater.sim.clients.producing_client import ProducingClient
+from headwater.sim.clients.reading_client import ReadingClient
+from headwater.sim.clients.topic_client import TopicClient
+from headwater.sim.histories.history import Contents, PropertyViolated
 from headwater.sim.virtual_loop import SimulationDeadlock, SimulationLivelock
 from tests.support.cluster_trouble import REPLICATION_FACTOR, ClusterChoices, ClusterTrouble
 

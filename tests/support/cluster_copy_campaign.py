@@ -14,11 +14,11 @@ from typing import Any, cast
 
 from headwater.base.ids import TopicPartition
 from headwater.sim.broker_world import BrokerWorld
+from headwater.sim.clients.committed_reader import Visible
+from headwater.sim.clients.reading_client import ReadingClient
+from headwater.sim.clients.topic_client import TopicClient
 from headwater.sim.cluster_world import ClusterWorld
-from headwater.sim.committed_reader import Visible
-from headwater.sim.history import Contents, Stored
-from headwater.sim.reading_client import ReadingClient
-from headwater.sim.topic_client import TopicClient
+from headwater.sim.histories.history import Contents, Stored
 from tests.support import broker_campaign
 from tests.support.client_campaign import ClientCampaign
 from tests.support.cluster_trouble import REPLICATION_FACTOR, ClusterChoices, ClusterTrouble

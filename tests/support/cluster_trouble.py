@@ -18,8 +18,8 @@ from random import Random
 from headwater.base.ids import TopicPartition
 from headwater.sim.broker_host import BrokerHost
 from headwater.sim.cluster_world import ClusterWorld
-from headwater.sim.history import PropertyViolated
-from headwater.sim.network import NetworkConditions
+from headwater.sim.histories.history import PropertyViolated
+from headwater.sim.network.network import NetworkConditions
 
 REPLICATION_FACTOR = 3
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from headwater.sim.faulty_disk import FaultyDisk
+from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.wire.records import Compression
 from tests.support.compaction import CompactedLog
 

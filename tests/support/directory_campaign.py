@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from headwater.base.ids import TopicPartition
-from headwater.sim.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
+from headwater.sim.disk.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
 from headwater.sim.trace import Trace
 from headwater.storage.directories.directory_entries import EntryKind, list_entries
 from headwater.storage.directories.log_directories import LogDirectories

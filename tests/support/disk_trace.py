@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 
-from headwater.sim.faulty_disk import FaultyDisk
+from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.sim.trace import Trace
 
 

@@ -20,22 +20,22 @@ from random import Random
 from typing import Any, Protocol
 
 from headwater.base.ids import TopicPartition
-from headwater.sim.broker_link import BrokerLink
-from headwater.sim.channel_trouble import make_unreliable
 from headwater.sim.checkers.duplicate import check_stored_once
 from headwater.sim.checkers.lost_write import check_nothing_lost
 from headwater.sim.checkers.record_order import check_order
-from headwater.sim.committed_reader import CommittedReader, Visible
-from headwater.sim.group_history import GroupHistory, Offsets
-from headwater.sim.group_member import GroupMember
-from headwater.sim.group_offsets import fetch_committed
-from headwater.sim.history import Contents, PropertyViolated
+from headwater.sim.clients.broker_link import BrokerLink
+from headwater.sim.clients.committed_reader import CommittedReader, Visible
+from headwater.sim.clients.group_member import GroupMember
+from headwater.sim.clients.group_offsets import fetch_committed
+from headwater.sim.clients.producing_client import ProducingClient
+from headwater.sim.clients.reading_client import ReadingClient
+from headwater.sim.clients.topic_client import TopicClient
+from headwater.sim.clients.transactional_copier import TransactionalCopier
+from headwater.sim.histories.group_history import GroupHistory, Offsets
+from headwater.sim.histories.history import Contents, PropertyViolated
+from headwater.sim.histories.transaction_history import TransactionHistory, check_copied_once
+from headwater.sim.network.channel_trouble import make_unreliable
 from headwater.sim.process import SimulatedProcess
-from headwater.sim.producing_client import ProducingClient
-from headwater.sim.reading_client import ReadingClient
-from headwater.sim.topic_client import TopicClient
-from headwater.sim.transaction_history import TransactionHistory, check_copied_once
-from headwater.sim.transactional_copier import TransactionalCopier
 from tests.support import broker_campaign
 from tests.support.broker_campaign import BrokerCampaign, BrokerWorldChoices
 

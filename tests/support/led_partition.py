@@ -21,7 +21,7 @@ from headwater.replication.partition.events import PartitionEvents
 from headwater.replication.partition.partition import Partition
 from headwater.replication.partition.rules import AcksAllFlush, PartitionRules
 from headwater.replication.partition.shared import PartitionParts
-from headwater.sim.faulty_disk import FaultyDisk
+from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.log_config import LogConfig
 from headwater.wire.messages.alter_partition import ResponsePartitionData
 from tests.support.logs import DIRECTORY, PARTITION, batch_of, open_log

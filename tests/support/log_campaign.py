@@ -17,7 +17,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from headwater.sim.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
+from headwater.sim.disk.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
 from headwater.sim.trace import Trace
 from headwater.storage.disk.handles import HandleCache
 from headwater.storage.errors import LogStorageError

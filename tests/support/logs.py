@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headwater.base.ids import TopicPartition
-from headwater.sim.faulty_disk import FaultyDisk
+from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.disk.files import FileSystem
 from headwater.storage.disk.handles import HandleCache
 from headwater.storage.log_config import LogConfig

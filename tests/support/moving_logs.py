@@ -1,6 +1,6 @@
 """A log on its way from one of two directories to the other."""
 
-from headwater.sim.faulty_disk import FaultyDisk
+from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.directories.future_log import FutureLog
 from headwater.storage.directories.log_directories import LogDirectories
 from headwater.storage.log_config import LogConfig

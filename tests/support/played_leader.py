@@ -20,7 +20,7 @@ from headwater.replication.partition.partition import Partition
 from headwater.replication.partition.rules import AcksAllFlush, PartitionRules
 from headwater.replication.partition.shared import PartitionParts
 from headwater.sim.clock import SimulatedClock
-from headwater.sim.faulty_disk import FaultyDisk
+from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.disk.handles import HandleCache
 from headwater.storage.log_config import LogConfig
 from headwater.storage.partition_log import PartitionLog

@@ -34,7 +34,7 @@ from headwater.replication.leading.isr_state import IsrProposal
 from headwater.replication.partition.partition import Partition
 from headwater.replication.partition.rules import ACKS_ALL, AcksAllFlush, PartitionRules
 from headwater.replication.partition.shared import PartitionParts
-from headwater.sim.faulty_disk import FaultyDisk
+from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.log_config import LogConfig
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.producers.entry import AppendOrigin

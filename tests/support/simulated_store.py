@@ -12,10 +12,10 @@ from headwater.base.clocks import SystemClock
 from headwater.base.randomness import SeededRandom
 from headwater.cluster.store.metadata_store import MetadataStore
 from headwater.sim.clock import SimulatedClock
-from headwater.sim.network import SimulatedNetwork
+from headwater.sim.network.network import SimulatedNetwork
 from headwater.sim.process import SimulatedProcess
-from headwater.sim.store_service import StoreService
-from headwater.sim.store_session import LinkedConnector, LinkedSession
+from headwater.sim.store.service import StoreService
+from headwater.sim.store.session import LinkedConnector, LinkedSession
 from headwater.sim.trace import Trace
 from headwater.sim.virtual_loop import VirtualLoop
 

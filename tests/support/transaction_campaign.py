@@ -11,7 +11,7 @@ import errno
 from collections.abc import Callable
 from typing import NamedTuple
 
-from headwater.sim.faulty_disk import Fault
+from headwater.sim.disk.faulty_disk import Fault
 from headwater.storage.errors import LogStorageError
 from headwater.storage.producers.entry import AppendOrigin
 from headwater.wire.records import (

@@ -22,9 +22,9 @@ from headwater.broker.server import BrokerServer
 from headwater.broker.settings.static_settings import static_of
 from headwater.broker.start.faults import StartError
 from headwater.sim.clock import SimulatedClock
-from headwater.sim.disk_faults import CHANGES, PowerCut, SimulatedCrash
-from headwater.sim.faulty_disk import FaultyDisk
-from headwater.sim.history import PropertyViolated
+from headwater.sim.disk.faults import CHANGES, PowerCut, SimulatedCrash
+from headwater.sim.disk.faulty_disk import FaultyDisk
+from headwater.sim.histories.history import PropertyViolated
 from headwater.sim.process import SimulatedProcess
 from headwater.sim.trace import Trace
 from headwater.sim.virtual_loop import VirtualLoop

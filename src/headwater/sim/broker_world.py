@@ -15,10 +15,10 @@ from headwater.broker.server import BrokerServer
 from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.cluster.store.embedded.store import EmbeddedConnector, EmbeddedStore
 from headwater.sim.broker_host import BrokerHost
-from headwater.sim.broker_link import BrokerLink
+from headwater.sim.clients.broker_link import BrokerLink
 from headwater.sim.clock import SimulatedClock
-from headwater.sim.faulty_disk import FaultyDisk
-from headwater.sim.file_journal import FileJournal
+from headwater.sim.disk.faulty_disk import FaultyDisk
+from headwater.sim.disk.file_journal import FileJournal
 from headwater.sim.process import SimulatedProcess
 from headwater.sim.world import SimulatedWorld
 from headwater.storage.flush import RunInThread

@@ -19,7 +19,7 @@ from headwater.sim.broker_host import BrokerHost
 from headwater.sim.checkers.differing_replicas import ReplicaLog, check_replicas_agree
 from headwater.sim.checkers.high_watermark import CommittedEnds
 from headwater.sim.checkers.two_leaders import LeadersByEpoch
-from headwater.sim.history import History, PropertyViolated
+from headwater.sim.histories.history import History, PropertyViolated
 from headwater.sim.trace import Trace
 
 _STATE_PATH: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")

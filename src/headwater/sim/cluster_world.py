@@ -15,13 +15,13 @@ from headwater.broker.environment import OpenStore
 from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.sim.broker_host import BrokerHost
 from headwater.sim.broker_world import DATA, PORT, SIMULATED_SETTINGS
+from headwater.sim.clients.cluster_link import ClusterLink
 from headwater.sim.clock import SimulatedClock
-from headwater.sim.cluster_link import ClusterLink
 from headwater.sim.cluster_observer import ClusterObserver
 from headwater.sim.process import SimulatedProcess
-from headwater.sim.store_connection import STORE_HOST
-from headwater.sim.store_service import StoreService
-from headwater.sim.store_session import LinkedConnector
+from headwater.sim.store.connection import STORE_HOST
+from headwater.sim.store.service import StoreService
+from headwater.sim.store.session import LinkedConnector
 from headwater.sim.world import SimulatedWorld
 from headwater.storage.flush import RunInThread
 

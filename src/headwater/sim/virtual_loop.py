@@ -29,11 +29,11 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, TypeVarTuple
 
 from headwater.base.checks import check
-from headwater.sim.disk_faults import SimulatedCrash
+from headwater.sim.disk.faults import SimulatedCrash
 from headwater.sim.process import SimulatedProcess, process_in
 
 if TYPE_CHECKING:
-    from headwater.sim.network import SimulatedNetwork, SimulatedServer
+    from headwater.sim.network.network import SimulatedNetwork, SimulatedServer
 
 T = TypeVar("T")
 HandleT = TypeVar("HandleT", bound=asyncio.Handle)

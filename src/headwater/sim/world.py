@@ -11,9 +11,9 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from headwater.base.randomness import SeededRandom
-from headwater.sim.disk_faults import SimulatedCrash
-from headwater.sim.history import History, PropertyViolated
-from headwater.sim.network import SimulatedNetwork
+from headwater.sim.disk.faults import SimulatedCrash
+from headwater.sim.histories.history import History, PropertyViolated
+from headwater.sim.network.network import SimulatedNetwork
 from headwater.sim.process import SimulatedProcess
 from headwater.sim.trace import Trace
 from headwater.sim.virtual_loop import VirtualLoop

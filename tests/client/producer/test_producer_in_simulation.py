@@ -12,8 +12,8 @@ from headwater.base.ids import TopicPartition
 from headwater.client.producer.async_producer import AsyncProducer
 from headwater.client.producer.intake.record_intake import ForTopic, ForTurn, Wait
 from headwater.sim.broker_world import HOST, PORT, BrokerWorld
-from headwater.sim.reading_client import ReadingClient
-from headwater.sim.topic_client import TopicClient
+from headwater.sim.clients.reading_client import ReadingClient
+from headwater.sim.clients.topic_client import TopicClient
 from tests.support.tiers import rounds
 
 RECORD_COUNT = 300

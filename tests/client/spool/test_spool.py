@@ -18,7 +18,7 @@ from headwater.client.spool.files.frames import FILE_HEADER_SIZE
 from headwater.client.spool.files.local_files import LocalFile, LocalFiles
 from headwater.client.spool.files.reader import SpoolReader
 from headwater.client.spool.spool import FsyncPolicy, Spool
-from headwater.sim.faulty_disk import Fault, FaultyDisk
+from headwater.sim.disk.faulty_disk import Fault, FaultyDisk
 from tests.support.spools import append_all, contents, record
 from tests.support.waiting import eventually
 

@@ -9,7 +9,7 @@ from headwater.client.spool.errors import SpoolDamagedError
 from headwater.client.spool.files.position_file import PositionFile
 from headwater.client.spool.files.reader import NumberedRecord, SpoolReader
 from headwater.client.spool.spool import FsyncPolicy, Spool
-from headwater.sim.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
+from headwater.sim.disk.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
 from tests.support.spools import contents, record, undamaged_contents
 from tests.support.tiers import rounds
 

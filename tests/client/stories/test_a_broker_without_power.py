@@ -8,7 +8,7 @@ from random import Random
 
 from headwater import AsyncConsumer, AsyncProducer, TopicPartition
 from headwater.sim.broker_world import HOST, PORT, BrokerWorld
-from headwater.sim.topic_client import TopicClient
+from headwater.sim.clients.topic_client import TopicClient
 
 _COUNT = 20
 _TOPIC = "orders"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.replication.fetch import FetchTarget, find_divergence
-from headwater.sim.faulty_disk import FaultyDisk
+from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.leader_epochs import EpochEndOffset, LeaderEpochs
 from tests.support.led_partition import TOPIC_ID, LedPartition
 from tests.support.logs import PARTITION

@@ -8,7 +8,7 @@ import pytest
 
 from headwater.base.errors import ErrorCode
 from headwater.replication.following.partition import Condition, FollowedPartition, pause_ms
-from headwater.sim.disk_faults import Fault
+from headwater.sim.disk.faults import Fault
 from headwater.wire.messages.fetch import EpochEndOffset, PartitionData
 from tests.support.logs import leader_batch
 from tests.support.replica_set import OPTIONS, ReplicaSet

@@ -18,7 +18,7 @@ from headwater.cluster.image.layered_map import LayeredMap
 from headwater.replication.partition.partition import Partition
 from headwater.replication.partition.partitions import Partitions
 from headwater.replication.partition.rules import AcksAllFlush, PartitionRules
-from headwater.sim.faulty_disk import FaultyDisk
+from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.directories.directory_entries import EntryKind, list_entries
 from headwater.storage.directories.log_directories import LogDirectories
 from tests.support.async_tests import run_async

@@ -5,7 +5,7 @@ from headwater.sim.checkers.differing_replicas import ReplicaLog, check_replicas
 from headwater.sim.checkers.high_watermark import CommittedEnds
 from headwater.sim.checkers.two_leaders import LeadersByEpoch
 from headwater.sim.checkers.unseen_after_healing import check_everything_seen
-from headwater.sim.history import History, PropertyViolated, Sent, Stored
+from headwater.sim.histories.history import History, PropertyViolated, Sent, Stored
 from headwater.wire.records import Record, encode_batch
 
 ORDERS = TopicPartition("orders", 0)

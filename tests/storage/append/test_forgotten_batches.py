@@ -7,7 +7,7 @@ from itertools import permutations
 
 import pytest
 
-from headwater.sim.faulty_disk import FaultyDisk
+from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.errors import (
     InvalidProducerEpochError,
     OutOfOrderSequenceError,

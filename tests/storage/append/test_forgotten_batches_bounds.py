@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.sim.faulty_disk import Fault, FaultyDisk
+from headwater.sim.disk.faulty_disk import Fault, FaultyDisk
 from headwater.storage.append.forgotten_batches import READ_BYTES, READS_MAX
 from headwater.storage.errors import LogStorageError, OutOfOrderSequenceError
 from headwater.storage.log_config import LogConfig

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.sim.faulty_disk import Fault
+from headwater.sim.disk.faulty_disk import Fault
 from headwater.storage.append.leader import WALKED_INLINE_RECORDS_MAX, takes_long
 from headwater.storage.errors import (
     InvalidTimestampError,

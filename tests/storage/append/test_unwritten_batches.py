@@ -1,6 +1,6 @@
 import pytest
 
-from headwater.sim.faulty_disk import FaultyDisk
+from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.append.unwritten_batches import PRODUCERS_MAX
 from headwater.storage.errors import LogStorageError, OutOfOrderSequenceError
 from headwater.storage.partition_log import PartitionLog

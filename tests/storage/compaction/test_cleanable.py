@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from headwater.sim.faulty_disk import FaultyDisk
+from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.compaction.cleanable import (
     DirtySection,
     dirty_section,

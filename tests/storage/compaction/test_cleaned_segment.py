@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from headwater.base.checks import InvariantViolation
-from headwater.sim.faulty_disk import FaultyDisk
+from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.compaction import cleaned_segment
 from headwater.storage.compaction.cleaned_segment import CleanedSegment, remove_files_at
 from headwater.storage.disk.files import read_bytes

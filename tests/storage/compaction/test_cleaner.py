@@ -10,7 +10,7 @@ import pytest
 
 from headwater.base.clocks import ManualClock
 from headwater.base.ids import TopicPartition
-from headwater.sim.faulty_disk import Fault, FaultyDisk
+from headwater.sim.disk.faulty_disk import Fault, FaultyDisk
 from headwater.storage.compaction.cleaner import Cleaner, RunJob, inline_runner
 from headwater.storage.compaction.cleaner_process import CompactionInterruptedError
 from headwater.storage.compaction.compaction_job import (

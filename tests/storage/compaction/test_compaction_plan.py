@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwater.sim.faulty_disk import FaultyDisk
+from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.compaction.cleanable import dirty_section
 from headwater.storage.compaction.compaction_filter import LastBatch
 from headwater.storage.compaction.compaction_plan import (

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from headwater.base.clocks import ManualClock
-from headwater.sim.faulty_disk import Fault, FaultyDisk
+from headwater.sim.disk.faulty_disk import Fault, FaultyDisk
 from headwater.storage.compaction.cleanable import dirty_section
 from headwater.storage.compaction.compaction import compact
 from headwater.storage.compaction.compaction_job import CleanedGroup

@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from headwater.sim.disk_faults import CHANGES
-from headwater.sim.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
+from headwater.sim.disk.faults import CHANGES
+from headwater.sim.disk.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
 from headwater.storage.compaction import cleaned_segment
 from headwater.storage.compaction.compaction_job import CleanedGroup
 from headwater.storage.compaction.segment_swap import CompactionTicket, SegmentSwap

@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from headwater.sim.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
+from headwater.sim.disk.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
 from headwater.storage.directories.clean_shutdown import UNKNOWN_BROKER_EPOCH, CleanShutdownMarker
 from headwater.storage.disk.files import read_bytes, write_atomically
 from tests.support.tiers import rounds

@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from headwater.sim.faulty_disk import FaultyDisk
+from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.checkpoints import OffsetCheckpoint
 from headwater.storage.directories.directory_checkpoints import (
     CheckpointTable,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.sim.faulty_disk import FaultyDisk
+from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.directories.directory_entries import (
     NAME_LENGTH_MAX,
     DirectoryEntry,

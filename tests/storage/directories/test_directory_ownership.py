@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.sim.faulty_disk import FaultyDisk
+from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.directories.broker_metadata import BrokerMetadata, read_broker_metadata
 from headwater.storage.directories.clean_shutdown import CLEAN_SHUTDOWN_MARKER
 from headwater.storage.directories.directory_ownership import (

@@ -3,7 +3,7 @@ import random
 
 import pytest
 
-from headwater.sim.faulty_disk import Fault, FaultyDisk, PowerCut, SimulatedCrash
+from headwater.sim.disk.faulty_disk import Fault, FaultyDisk, PowerCut, SimulatedCrash
 from headwater.storage.directories.directory_entries import EntryKind, list_entries
 from headwater.storage.directories.partition_metadata import read_topic_id
 from headwater.storage.errors import LogStorageError

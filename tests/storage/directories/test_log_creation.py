@@ -7,7 +7,7 @@ import pytest
 from headwater.base.checks import InvariantViolation
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.sim.faulty_disk import Fault, FaultyDisk, PowerCut, SimulatedCrash
+from headwater.sim.disk.faulty_disk import Fault, FaultyDisk, PowerCut, SimulatedCrash
 from headwater.storage.checkpoints import OffsetCheckpoint
 from headwater.storage.directories.directory_entries import EntryKind, list_entries
 from headwater.storage.directories.log_creation import LogCreation, LogDeletion, set_aside

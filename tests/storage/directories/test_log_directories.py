@@ -11,7 +11,7 @@ import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.sim.faulty_disk import Fault, FaultyDisk
+from headwater.sim.disk.faulty_disk import Fault, FaultyDisk
 from headwater.storage.directories.directory_entries import EntryKind, list_entries
 from headwater.storage.directories.directory_ownership import LogDirectoryInUseError
 from headwater.storage.directories.log_creation import LogCreation

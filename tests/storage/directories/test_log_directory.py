@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from headwater.base.ids import TopicPartition
-from headwater.sim.faulty_disk import Fault, FaultyDisk, SimulatedCrash
+from headwater.sim.disk.faulty_disk import Fault, FaultyDisk, SimulatedCrash
 from headwater.storage.checkpoints import (
     LOG_START,
     RECOVERY_POINT,

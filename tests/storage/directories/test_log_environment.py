@@ -3,7 +3,7 @@ import random
 import pytest
 
 from headwater.base.settings import SettingError
-from headwater.sim.faulty_disk import FaultyDisk
+from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.directories.log_environment import LogEnvironment
 from headwater.storage.log_config import LogConfig
 from headwater.storage.log_settings import LOG_SETTINGS

@@ -4,7 +4,7 @@ import pytest
 
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.sim.faulty_disk import FaultyDisk
+from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.directories.directory_entries import EntryKind, list_entries
 from headwater.storage.directories.partition_metadata import write_topic_id
 from headwater.storage.errors import LogStorageError

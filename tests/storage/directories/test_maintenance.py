@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from headwater.base.clocks import ManualClock
-from headwater.sim.faulty_disk import Fault, FaultyDisk
+from headwater.sim.disk.faulty_disk import Fault, FaultyDisk
 from headwater.storage.checkpoints import (
     LOG_START,
     RECOVERY_POINT,

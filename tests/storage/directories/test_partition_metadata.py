@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from headwater.base.checks import InvariantViolation
 from headwater.base.ids import ZERO_TOPIC_ID, topic_id_from_text
-from headwater.sim.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
+from headwater.sim.disk.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
 from headwater.storage.directories.partition_metadata import read_topic_id, write_topic_id
 from headwater.storage.disk.files import read_bytes, write_atomically
 from headwater.storage.errors import CorruptMetadataError, InconsistentTopicIdError

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.sim.faulty_disk import FaultyDisk
+from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.disk.files import (
     DiskFiles,
     File,

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.base.checks import InvariantViolation
-from headwater.sim.faulty_disk import Fault, FaultyDisk
+from headwater.sim.disk.faulty_disk import Fault, FaultyDisk
 from headwater.storage.disk.files import DiskFiles
 from headwater.storage.disk.handles import HandleCache
 from headwater.storage.errors import CorruptIndexError

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.sim.faulty_disk import FaultyDisk
+from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.disk.handles import HandleCache
 from headwater.storage.errors import CorruptIndexError
 from headwater.storage.indexes.time_index import TimeIndex, TimestampOffset

@@ -5,7 +5,7 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.sim.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
+from headwater.sim.disk.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
 from headwater.storage.disk.files import DiskFiles, write_atomically
 from headwater.storage.errors import CorruptSnapshotError
 from headwater.storage.producers.entry import BatchMetadata, ProducerEntry

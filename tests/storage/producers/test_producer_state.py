@@ -2,7 +2,7 @@ import pytest
 
 from headwater.base.checks import InvariantViolation
 from headwater.base.ids import TopicPartition
-from headwater.sim.faulty_disk import FaultyDisk
+from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.errors import (
     InvalidProducerEpochError,
     OutOfOrderSequenceError,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.sim.faulty_disk import FaultyDisk
+from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.disk.files import File
 from headwater.storage.recovery.batch_scan import read_entry_header, scan_batches, validate_entry
 from headwater.wire.records import (

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.sim.faulty_disk import FaultyDisk
+from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.disk.files import DiskFiles
 from headwater.storage.disk.handles import HandleCache
 from headwater.storage.partition_log import PartitionLog

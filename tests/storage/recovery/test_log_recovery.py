@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.sim.faulty_disk import FaultyDisk
+from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.disk.handles import HandleCache
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.producers.snapshot import list_snapshots

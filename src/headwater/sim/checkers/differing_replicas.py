@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from headwater.base.ids import TopicPartition
-from headwater.sim.history import PropertyViolated
+from headwater.sim.histories.history import PropertyViolated
 from headwater.wire.records import LOG_OVERHEAD
 
 _LAST_OFFSET_DELTA = slice(23, 27)

@@ -10,7 +10,7 @@ from headwater.sim.checkers.foreign_record import check_nothing_foreign
 from headwater.sim.checkers.lost_write import check_nothing_lost
 from headwater.sim.checkers.record_order import check_offsets, check_order
 from headwater.sim.checkers.topic_life import check_topics
-from headwater.sim.history import Contents, History
+from headwater.sim.histories.history import Contents, History
 
 
 def check_every_promise(

@@ -9,7 +9,7 @@ within one epoch it never goes back, and that the log of every later leader reac
 from __future__ import annotations
 
 from headwater.base.ids import TopicPartition
-from headwater.sim.history import History, PropertyViolated
+from headwater.sim.histories.history import History, PropertyViolated
 
 
 class HighWatermarks:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwater.sim.history import Contents, History, PropertyViolated
+from headwater.sim.histories.history import Contents, History, PropertyViolated
 
 
 def check_nothing_lost(history: History, contents: Contents) -> None:

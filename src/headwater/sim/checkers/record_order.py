@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from headwater.sim.history import Contents, History, PropertyViolated
+from headwater.sim.histories.history import Contents, History, PropertyViolated
 
 
 def check_offsets(contents: Contents) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 
-from headwater.sim.history import History, PropertyViolated
+from headwater.sim.histories.history import History, PropertyViolated
 
 
 def check_topics(history: History, topics: Mapping[str, uuid.UUID]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from headwater.base.ids import TopicPartition
 from headwater.cluster.image.image import NO_LEADER
-from headwater.sim.history import PropertyViolated
+from headwater.sim.histories.history import PropertyViolated
 
 
 class LeadersByEpoch:

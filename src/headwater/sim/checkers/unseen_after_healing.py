@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from headwater.base.ids import TopicPartition
-from headwater.sim.history import Contents, PropertyViolated, Stored
+from headwater.sim.histories.history import Contents, PropertyViolated, Stored
 
 
 def check_everything_seen(

@@ -1,7 +1,7 @@
 """The one seam between the storage engine and a disk.
 
 Everything under `headwater.storage` that touches a file does so through a `FileSystem`. There are
-two: `DiskFiles` is the operating system's; `headwater.sim.faulty_disk` has one in memory
+two: `DiskFiles` is the operating system's; `headwater.sim.disk.faulty_disk` has one in memory
 that forgets and tears whatever was not made durable. The seam is narrow on purpose: each operation
 on it is one whose effect on durability can be stated in a sentence.
 

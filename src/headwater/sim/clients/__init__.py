@@ -1,0 +1,1 @@
+"""Simulated clients: they write, read, join groups and copy in transactions."""

@@ -1,0 +1,1 @@
+"""A disk in memory that fails as disks do."""

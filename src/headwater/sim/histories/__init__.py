@@ -1,0 +1,1 @@
+"""What clients did and were told, and the checks of it."""

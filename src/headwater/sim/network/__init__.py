@@ -1,0 +1,1 @@
+"""A network in memory: connections that delay, tear and lose."""

@@ -1,0 +1,1 @@
+"""The simulated metadata store, outside of all brokers."""
