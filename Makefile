@@ -66,11 +66,11 @@ format: $(STAMP)  ## Let ruff put the code into its format
 	$(BIN)/ruff format .
 
 docs: $(STAMP)  ## Write the reference pages that come from tables in the source
-	$(BIN)/python -m headwater.cli.reference > docs/settings.md
-	$(BIN)/python -m headwater.cli.client_reference settings > docs/client-settings.md
-	$(BIN)/python -m headwater.cli.client_reference errors > docs/client-errors.md
-	$(BIN)/python -m headwater.cli.pipeline_reference > docs/pipeline-reference.md
-	$(BIN)/python -m headwater.cli.spark_reference docs/spark.md
+	$(BIN)/python -m tools.settings_reference > docs/settings.md
+	$(BIN)/python -m tools.client_reference settings > docs/client-settings.md
+	$(BIN)/python -m tools.client_reference errors > docs/client-errors.md
+	$(BIN)/python -m tools.pipeline_reference > docs/pipeline-reference.md
+	$(BIN)/python -m tools.spark_reference docs/spark.md
 	$(BIN)/python -m tools.file_map
 
 clean:  ## Remove the virtual environment, caches and build output

@@ -20,7 +20,7 @@ from headwater.broker.settings.static_settings import static_of
 from headwater.broker.start.faults import StartError
 from headwater.broker.transactions.markers import MarkerSender
 from headwater.broker.wiring.coordinator_topics import CoordinatorKind
-from headwater.cli.broker_process import run_broker
+from headwater.cli.serve.broker_process import run_broker
 from headwater.cluster.brokers.changes import BrokerChanges
 from headwater.cluster.image.distribution import ImageDistribution
 from headwater.cluster.member import ClusterMember

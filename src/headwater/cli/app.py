@@ -23,7 +23,7 @@ from headwater.cli.flag_form import in_words, with_empty_values
 
 
 class Subcommand(NamedTuple):
-    """A module with a `typer.Typer` called `app`, and its line in the help.
+    """A module of this package with a `typer.Typer` called `app`, and its line in the help.
 
     An action is a command of that app that may be given as a flag too; a word is one that may not.
     `valueless` are the options of an action that may come without a value.
@@ -37,47 +37,45 @@ class Subcommand(NamedTuple):
 
 
 SUBCOMMANDS: Final = {
-    "serve": Subcommand("headwater.cli.serve", "Run a broker."),
+    "serve": Subcommand("serve.command", "Run a broker."),
     "zookeeper": Subcommand(
-        "headwater.cli.zookeeper", "Run a ZooKeeper, or an ensemble, for development."
+        "zookeeper.command", "Run a ZooKeeper, or an ensemble, for development."
     ),
     "topics": Subcommand(
-        "headwater.cli.topics",
+        "topics.command",
         "Create, list, describe, alter and delete topics.",
         ("create", "list", "describe", "alter", "delete"),
     ),
     "configs": Subcommand(
-        "headwater.cli.configs",
+        "configs.command",
         "Show and change the settings of topics and brokers.",
         ("describe", "alter"),
     ),
-    "produce": Subcommand("headwater.cli.produce", "Write lines from standard input to a topic."),
-    "consume": Subcommand("headwater.cli.consume", "Print the records of topics."),
+    "produce": Subcommand("records.produce", "Write lines from standard input to a topic."),
+    "consume": Subcommand("records.consume", "Print the records of topics."),
     "get-offsets": Subcommand(
-        "headwater.cli.get_offsets", "Print the first, last or timely offsets of partitions."
+        "records.get_offsets", "Print the first, last or timely offsets of partitions."
     ),
-    "delete-records": Subcommand(
-        "headwater.cli.delete_records", "Delete the records before an offset."
-    ),
+    "delete-records": Subcommand("records.delete_records", "Delete the records before an offset."),
     "groups": Subcommand(
-        "headwater.cli.groups",
+        "groups.command",
         "List, describe and delete consumer groups, and reset their offsets.",
         ("list", "describe", "reset-offsets", "delete-offsets", "delete"),
         ("members",),
         {"list": ("--state", "--type")},
     ),
     "transactions": Subcommand(
-        "headwater.cli.transactions",
+        "transactions.command",
         "List and describe transactions, and end those that hang.",
         words=("list", "describe", "describe-producers", "abort", "find-hanging"),
     ),
-    "metrics": Subcommand("headwater.cli.metrics", "Show what brokers count."),
-    "doctor": Subcommand("headwater.cli.doctor", "Say what is wrong with a broker or a cluster."),
-    "perf": Subcommand("headwater.cli.perf", "Measure any Kafka-compatible cluster."),
-    "pipeline": Subcommand("headwater.cli.pipeline", "Run declared pipelines on Spark."),
-    "log": Subcommand("headwater.cli.log", "Look into a broker's log files and verify them."),
+    "metrics": Subcommand("metrics.command", "Show what brokers count."),
+    "doctor": Subcommand("doctor.command", "Say what is wrong with a broker or a cluster."),
+    "perf": Subcommand("perf.command", "Measure any Kafka-compatible cluster."),
+    "pipeline": Subcommand("pipeline.command", "Run declared pipelines on Spark."),
+    "log": Subcommand("log.command", "Look into a broker's log files and verify them."),
     "lake": Subcommand(
-        "headwater.cli.lake", "Look into lake tables, verify and compact them, replay archives."
+        "lake.command", "Look into lake tables, verify and compact them, replay archives."
     ),
 }
 
@@ -105,7 +103,8 @@ def build_app(arguments: Sequence[str]) -> typer.Typer:
     named = next((argument for argument in arguments if not argument.startswith("-")), None)
     for name, subcommand in SUBCOMMANDS.items():
         if name == named:
-            _add_loaded(app, name, importlib.import_module(subcommand.module).app)
+            module = importlib.import_module(f"headwater.cli.{subcommand.module}")
+            _add_loaded(app, name, module.app)
         else:
             subapp = typer.Typer()
             subapp.callback()(_nothing)

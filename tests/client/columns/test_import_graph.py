@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.serve_process import serving
 
-BROKER = "import headwater.cli.app, headwater.cli.broker_process, headwater.broker.server"
+BROKER = "import headwater.cli.app, headwater.cli.serve.broker_process, headwater.broker.server"
 CLIENT = "import headwater; headwater.Producer, headwater.Consumer, headwater.Admin"
 
 

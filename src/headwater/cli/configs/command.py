@@ -1,0 +1,168 @@
+"""`headwater configs`: show and change the settings of topics, brokers and their loggers.
+
+In words or with the flags of Kafka's own tool, which `flag_form` turns into words.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+import typer
+
+from headwater.cli.configs.arguments import (
+    BROKER_LOGGERS,
+    BROKERS,
+    ENTITY_TYPES,
+    TOPICS,
+    Entity,
+    choose_entity,
+    parse_changes,
+    parse_names,
+)
+from headwater.cli.options.cluster import TIMEOUT_MS, BootstrapServer, RequestTimeout, on_cluster
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+
+HELP = """\
+Show and change the settings of topics and brokers.
+
+In words, as the commands below:
+
+    headwater configs describe --topic orders --all
+
+    headwater configs alter --topic orders --add-config retention.ms=3600000
+
+Or with the flags of Kafka's kafka-configs.sh:
+
+    headwater configs --describe --entity-type topics --entity-name orders
+
+    headwater configs --alter --entity-type brokers --entity-default
+    --add-config log.cleaner.threads=2
+"""
+
+EntityType: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--entity-type",
+        metavar="TYPE",
+        help=f"What the settings belong to: {', '.join(ENTITY_TYPES)}.",
+    ),
+]
+EntityName: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--entity-name", metavar="NAME", help="A topic's name or a broker's number."),
+]
+EntityDefault: TypeAlias = Annotated[
+    bool, typer.Option("--entity-default", help="What holds for all brokers of the cluster.")
+]
+Topic: TypeAlias = Annotated[
+    str | None, typer.Option("--topic", metavar="NAME", help="A topic's settings.")
+]
+Broker: TypeAlias = Annotated[
+    str | None, typer.Option("--broker", metavar="ID", help="A broker's settings.")
+]
+BrokerDefaults: TypeAlias = Annotated[
+    bool, typer.Option("--broker-defaults", help="The same as brokers with --entity-default.")
+]
+BrokerLogger: TypeAlias = Annotated[
+    str | None, typer.Option("--broker-logger", metavar="ID", help="A broker's log levels.")
+]
+
+
+@app.callback(help=HELP)
+def _configs() -> None:
+    pass
+
+
+@app.command("describe")
+def describe(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME", show_default=False, help="Only these settings."),
+    ] = None,
+    entity_type: EntityType = None,
+    entity_name: EntityName = None,
+    entity_default: EntityDefault = False,
+    topic: Topic = None,
+    broker: Broker = None,
+    broker_defaults: BrokerDefaults = False,
+    broker_logger: BrokerLogger = None,
+    show_all: Annotated[
+        bool, typer.Option("--all", help="Those that were never changed, too.")
+    ] = False,
+    bootstrap_server: BootstrapServer = None,
+    timeout_ms: RequestTimeout = TIMEOUT_MS,
+) -> None:
+    """Show settings, with where each value comes from."""
+    entity = choose_entity(
+        entity_type,
+        entity_name,
+        entity_default,
+        {TOPICS: topic, BROKERS: broker, BROKER_LOGGERS: broker_logger},
+        broker_defaults,
+    )
+    from headwater.cli.configs.actions import describe_configs
+
+    wanted = names or []
+    on_cluster(
+        bootstrap_server,
+        lambda connection: describe_configs(
+            connection, entity, show_all=show_all or bool(wanted), names=wanted
+        ),
+        timeout_ms=timeout_ms,
+    )
+
+
+@app.command("alter")
+def alter(
+    add_config: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--add-config",
+            metavar="NAME=VALUE,...",
+            help="Set these; a value with commas stands in brackets.",
+        ),
+    ] = None,
+    delete_config: Annotated[
+        list[str] | None,
+        typer.Option("--delete-config", metavar="NAME,...", help="Go back to the default."),
+    ] = None,
+    entity_type: EntityType = None,
+    entity_name: EntityName = None,
+    entity_default: EntityDefault = False,
+    topic: Topic = None,
+    broker: Broker = None,
+    broker_defaults: BrokerDefaults = False,
+    broker_logger: BrokerLogger = None,
+    bootstrap_server: BootstrapServer = None,
+    timeout_ms: RequestTimeout = TIMEOUT_MS,
+) -> None:
+    """Change settings of one topic, one broker, or the default of all brokers."""
+    entity = choose_entity(
+        entity_type,
+        entity_name,
+        entity_default,
+        {TOPICS: topic, BROKERS: broker, BROKER_LOGGERS: broker_logger},
+        broker_defaults,
+    )
+    _require_one(entity)
+    added = {
+        name: value for text in add_config or [] for name, value in parse_changes(text).items()
+    }
+    deleted = [name for text in delete_config or [] for name in parse_names(text)]
+    if not added and not deleted:
+        raise typer.BadParameter("say what to change", param_hint="--add-config or --delete-config")
+    from headwater.cli.configs.actions import alter_configs
+
+    on_cluster(
+        bootstrap_server,
+        lambda connection: alter_configs(connection, entity, added, deleted),
+        timeout_ms=timeout_ms,
+    )
+
+
+def _require_one(entity: Entity) -> None:
+    if entity.name is None and not entity.is_default:
+        raise typer.BadParameter(
+            "name one, or for brokers say --entity-default", param_hint="--entity-name"
+        )

@@ -1,0 +1,110 @@
+"""The whole of what `headwater doctor` does, in the order in which trouble is best understood."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+
+from headwater.base.errors import KafkaError
+from headwater.cli.doctor.cluster_check import (
+    broker_values,
+    check_bootstrap,
+    check_brokers,
+    check_controller,
+    check_coordination,
+    check_durability,
+    check_log_directories,
+)
+from headwater.cli.doctor.findings import Finding, Verdict, problem
+from headwater.cli.doctor.machine_check import check_data_directory, check_limits
+from headwater.cli.doctor.metrics_check import Reading, check_metrics, no_metrics
+from headwater.cli.doctor.replica_check import check_min_isr, check_missing_brokers, check_replicas
+from headwater.cli.metrics.page import MetricsPage
+from headwater.cli.metrics.source import MetricsAddress, NoMetricsError, fetch_page, find_addresses
+from headwater.client.admin import AdminOperations
+from headwater.client.cluster_connection import ClusterConnection
+
+
+def examine_machine(data_dirs: Sequence[str]) -> Iterator[Finding]:
+    """This machine as a place for a broker."""
+    yield from check_limits()
+    for path in data_dirs:
+        yield from check_data_directory(path)
+
+
+async def examine_cluster(
+    servers: str, metrics: Sequence[MetricsAddress], timeout_s: float
+) -> AsyncIterator[Finding]:
+    """A cluster from where this runs; what cannot be asked is itself a finding."""
+    is_reached = False
+    async for finding in check_bootstrap(servers):
+        is_reached |= finding.verdict is Verdict.GOOD
+        yield finding
+    if not is_reached:
+        return
+    try:
+        async with ClusterConnection(servers, timeout_s=timeout_s) as connection:
+            async for finding in _examine(connection, servers, metrics):
+                yield finding
+    except KafkaError as error:
+        yield problem("cluster", f"The cluster stopped answering: {error}")
+
+
+async def _examine(
+    connection: ClusterConnection, servers: str, metrics: Sequence[MetricsAddress]
+) -> AsyncIterator[Finding]:
+    admin = AdminOperations(connection)
+    is_reachable = True
+    async for finding in check_brokers(connection, servers):
+        is_reachable &= finding.verdict is Verdict.GOOD
+        yield finding
+    yield await check_controller(admin)
+    topics = await admin.list_topics()
+    brokers = sorted(connection.metadata.brokers)
+    for finding in check_missing_brokers(topics, brokers):
+        yield finding
+    for finding in check_replicas(topics):
+        yield finding
+    for finding in await check_min_isr(admin, topics):
+        yield finding
+    if not is_reachable:
+        return  # The rest must be asked of each broker, and not all can be.
+    values = await broker_values(admin, brokers)
+    async for finding in check_coordination(values):
+        yield finding
+    for finding in check_durability(values, topics):
+        yield finding
+    for broker_id, directories in sorted((await admin.describe_log_dirs()).items()):
+        if isinstance(directories, KafkaError):
+            yield problem("disk", f"Broker {broker_id} does not tell its disks: {directories}")
+        else:
+            for finding in check_log_directories(broker_id, directories):
+                yield finding
+    async for finding in _examine_metrics(connection, metrics):
+        yield finding
+
+
+async def _examine_metrics(
+    connection: ClusterConnection, given: Sequence[MetricsAddress]
+) -> AsyncIterator[Finding]:
+    addresses: list[MetricsAddress] = list(given)
+    if not given:
+        try:
+            for broker_id, address in sorted((await find_addresses(connection)).items()):
+                if address is None:
+                    yield no_metrics(f"Broker {broker_id} serves none (metrics.listen).")
+                else:
+                    addresses.append(address)
+        except KafkaError as error:
+            yield no_metrics(str(error))
+    readings: list[Reading] = []
+    for address in addresses:
+        asked_s = time.time()
+        try:
+            page = MetricsPage(fetch_page(address))
+        except NoMetricsError as error:
+            yield no_metrics(str(error))
+            continue
+        readings.append(Reading(page, asked_s, time.time()))
+    for finding in check_metrics(readings, len(connection.metadata.brokers)):
+        yield finding

@@ -1,0 +1,90 @@
+"""What `headwater doctor` reads from brokers' metrics: load, controllers, clocks.
+
+The thresholds are the ones that Kafka's operators go by: a broker that idles less than 30 % of its
+time is near its limit, under-replicated partitions are one failure nearer to a loss, and a cluster
+has exactly one active controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from headwater.cli.doctor.findings import Finding, good, note, problem
+from headwater.cli.metrics.page import MetricsPage
+from headwater.cli.metrics.table import IDLE_SHARE_MIN
+
+CLOCK_SKEW_MAX_S: Final = 1.0
+_IDLE: Final = {
+    "headwater_network_processor_avg_idle_percent": "event loops",
+    "headwater_request_handler_avg_idle_percent": "disk threads",
+}
+
+
+class Reading(NamedTuple):
+    """A broker's page, and this machine's clock before and after it was asked for."""
+
+    page: MetricsPage
+    asked_s: float
+    answered_s: float
+
+    @property
+    def broker_id(self) -> str:
+        for sample in self.page.samples("headwater_build_info"):
+            return sample.labels.get("node_id", "?")
+        return "?"
+
+
+def check_metrics(readings: Sequence[Reading], broker_count: int) -> Iterator[Finding]:
+    """All that pages tell; some brokers may have none."""
+    for reading in readings:
+        yield from _check_load(reading.broker_id, reading.page)
+        yield from _check_clock(reading.broker_id, reading)
+    if readings and len(readings) == broker_count:
+        yield from _check_controllers([reading.page for reading in readings])
+
+
+def _check_load(broker_id: str, page: MetricsPage) -> Iterator[Finding]:
+    for metric, who in _IDLE.items():
+        share = page.value(metric)
+        if share is None:
+            continue
+        text = f"Of broker {broker_id} the {who} are idle {share:.0%} of the time"
+        if share < IDLE_SHARE_MIN:
+            yield problem("load", f"{text}, and below {IDLE_SHARE_MIN:.0%} it is near its limit.")
+        else:
+            yield good("load", f"{text}.")
+
+
+def _check_clock(broker_id: str, reading: Reading) -> Iterator[Finding]:
+    told_s = reading.page.value("headwater_clock_seconds")
+    if told_s is None:
+        return
+    # It was read at some moment in between; only what lies outside is a difference.
+    ahead_s = max(told_s - reading.answered_s, 0.0)
+    behind_s = max(reading.asked_s - told_s, 0.0)
+    skew_s = max(ahead_s, behind_s)
+    if skew_s > CLOCK_SKEW_MAX_S:
+        where = "ahead of" if ahead_s else "behind"
+        yield problem(
+            "clock",
+            f"The clock of broker {broker_id} is {skew_s:,.1f} s {where} this machine's: records "
+            "will be kept too long or too short, and looked up at the wrong time.",
+        )
+    else:
+        yield good("clock", f"The clock of broker {broker_id} agrees with this machine's.")
+
+
+def _check_controllers(pages: list[MetricsPage]) -> Iterator[Finding]:
+    count = sum(page.value("headwater_active_controller_count") or 0 for page in pages)
+    if count == 1:
+        yield good("controller", "Exactly one broker is the active controller.")
+    else:
+        yield problem(
+            "controller", f"{count:.0f} brokers are active controllers, and it must be exactly one."
+        )
+
+
+def no_metrics(reason: str) -> Finding:
+    """Load and clock of a broker cannot be judged."""
+    return note("metrics", f"Without metrics load and clocks are unknown. {reason}")

@@ -1,0 +1,1 @@
+"""How commands print: tables, JSON, pipes that end early."""

@@ -1,0 +1,1 @@
+"""The commands that write, read and delete records, and look up offsets."""

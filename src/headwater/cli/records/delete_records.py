@@ -1,0 +1,126 @@
+"""`headwater delete-records`: delete the records of partitions that are before an offset."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from headwater.cli.options.cluster import TIMEOUT_MS, BootstrapServer, RequestTimeout, on_cluster
+from headwater.cli.options.topic_argument import TopicArgument, TopicOption, any_topic
+
+if TYPE_CHECKING:
+    from headwater.base.ids import TopicPartition
+    from headwater.client.cluster_connection import ClusterConnection
+
+app = typer.Typer(pretty_exceptions_enable=False)
+
+EXIT_FAILURE: Final = 1
+FILE_VERSION: Final = 1
+
+HELP = """\
+Delete the records of partitions that are before an offset. They cannot be brought back.
+
+Everything before offset 1000 of partition 0, or all that the partition holds:
+
+    headwater delete-records orders --partition 0 --offset 1000
+
+    headwater delete-records orders --partition 0 --offset -1
+
+Several partitions, by a file as Kafka's kafka-delete-records.sh takes it:
+
+    headwater delete-records --offset-json-file offsets.json
+
+    {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "offset": 1000}]}
+"""
+
+
+@app.command(help=HELP)
+def delete_records(
+    topic: TopicArgument = None,
+    topic_option: TopicOption = None,
+    partition: Annotated[
+        int | None, typer.Option("--partition", min=0, help="The partition.")
+    ] = None,
+    offset: Annotated[
+        int | None,
+        typer.Option(
+            "--offset", min=-1, help="The first offset that stays; -1 deletes all there is."
+        ),
+    ] = None,
+    offset_json_file: Annotated[
+        str | None,
+        typer.Option("--offset-json-file", metavar="FILE", help="Partitions and offsets as JSON."),
+    ] = None,
+    bootstrap_server: BootstrapServer = None,
+    timeout_ms: RequestTimeout = TIMEOUT_MS,
+) -> None:
+    from headwater.base.ids import TopicPartition
+
+    name = any_topic(topic, topic_option)
+    by_options = (name, partition, offset)
+    if offset_json_file is not None:
+        if any(value is not None for value in by_options):
+            raise typer.BadParameter("give a file or a partition", param_hint="--offset-json-file")
+        offsets = _read_offsets(offset_json_file)
+    elif name is None or partition is None or offset is None:
+        raise typer.BadParameter(
+            "name a topic, --partition and --offset, or --offset-json-file", param_hint="TOPIC"
+        )
+    else:
+        offsets = {TopicPartition(name, partition): offset}
+    failed = on_cluster(
+        bootstrap_server, lambda connection: _delete(connection, offsets), timeout_ms=timeout_ms
+    )
+    if failed:
+        raise typer.Exit(EXIT_FAILURE)
+
+
+async def _delete(connection: ClusterConnection, offsets: dict[TopicPartition, int]) -> bool:
+    """Delete and tell what remains of each partition; whether something went wrong."""
+    from headwater.base.errors import KafkaError
+    from headwater.client.admin import OffsetOperations
+
+    print("Executing records delete operation")
+    outcomes = await OffsetOperations(connection).delete_records(offsets, raise_errors=False)
+    print("Records delete operation completed:")
+    has_failed = False
+    for key, outcome in outcomes.items():
+        if isinstance(outcome, KafkaError):
+            has_failed = True
+            print(f"headwater: {outcome}", file=sys.stderr)
+        else:
+            print(f"partition: {key}\tlow_watermark: {outcome}")
+    return has_failed
+
+
+def _read_offsets(path: str) -> dict[TopicPartition, int]:
+    """The offsets in a file; anything odd about it is a mistake of the command line."""
+    from headwater.base.ids import TopicPartition
+
+    try:
+        content: Any = json.loads(Path(path).read_text())
+    except ValueError as error:
+        raise _fault(path, f"is no JSON: {error}") from None
+    if not isinstance(content, dict) or content.get("version", FILE_VERSION) != FILE_VERSION:
+        raise _fault(path, f"should be an object with version {FILE_VERSION}")
+    offsets: dict[TopicPartition, int] = {}
+    for row in content.get("partitions") or []:
+        match row:
+            case {"topic": str(topic), "partition": int(partition), "offset": int(offset)}:
+                key = TopicPartition(topic, partition)
+            case _:
+                raise _fault(path, f"has a partition without topic, partition and offset: {row}")
+        if key in offsets:
+            raise _fault(path, f"names {key} twice")
+        offsets[key] = offset
+    if not offsets:
+        raise _fault(path, "names no partition")
+    return offsets
+
+
+def _fault(path: str, what: str) -> typer.BadParameter:
+    return typer.BadParameter(f"{path} {what}", param_hint="--offset-json-file")

@@ -1,0 +1,171 @@
+"""`headwater produce`: write the lines of standard input to a topic."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Final
+
+import typer
+
+from headwater.cli.options.cluster import BootstrapServer, bootstrap_servers, on_cluster
+from headwater.cli.options.topic_argument import TopicArgument, TopicOption, one_topic
+
+app = typer.Typer(pretty_exceptions_enable=False)
+
+COMPRESSIONS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+ACKS: Final = ("all", "-1", "1", "0")
+EXIT_FAILURE: Final = 1
+EXIT_INTERRUPTED: Final = 130
+
+HELP = """\
+Write the lines of standard input to a topic, a record for each.
+
+    echo hello | headwater produce orders
+
+With keys, which decide the partition; key and value are separated by a tab, or as you say:
+
+    headwater produce orders --property parse.key=true < lines.tsv
+
+    headwater produce orders --property parse.key=true --property key.separator=:
+
+With headers, here of the lines and of the command:
+
+    headwater produce orders --property parse.headers=true --header source=shop
+
+The exit code is 0 if every line was written. If not, the first reason is told. \
+Ctrl-D ends the input at a terminal.
+"""
+
+
+@app.command(help=HELP)
+def produce(
+    topic: TopicArgument = None,
+    topic_option: TopicOption = None,
+    properties: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--property",
+            "--reader-property",
+            metavar="NAME=VALUE",
+            help="How lines are read; may be repeated: parse.key, key.separator, parse.headers, "
+            "headers.delimiter, headers.separator, headers.key.separator, null.marker, "
+            "ignore.error.",
+        ),
+    ] = None,
+    headers: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--header", "-H", metavar="NAME=VALUE", help="For every record; may be repeated."
+        ),
+    ] = None,
+    partition: Annotated[
+        int | None,
+        typer.Option(
+            "--partition",
+            min=0,
+            help="Write to this partition only.",
+            show_default="by key, or spread",
+        ),
+    ] = None,
+    acks: Annotated[
+        str,
+        typer.Option(
+            "--acks",
+            "--request-required-acks",
+            metavar="all|1|0",
+            help="Who must have a record before it counts as written: all in-sync replicas, "
+            "the leader, or nobody.",
+        ),
+    ] = "all",
+    compression: Annotated[
+        str,
+        typer.Option(
+            "--compression-codec", metavar="CODEC", help=f"One of {', '.join(COMPRESSIONS)}."
+        ),
+    ] = "none",
+    linger_ms: Annotated[
+        int,
+        typer.Option(
+            "--timeout", metavar="MS", min=0, help="How long a batch waits for more lines."
+        ),
+    ] = 5,
+    batch_size_bytes: Annotated[
+        int,
+        typer.Option(
+            "--batch-size",
+            "--max-partition-memory-bytes",
+            metavar="BYTES",
+            min=1,
+            help="How large a batch may grow.",
+        ),
+    ] = 256 << 10,
+    request_timeout_ms: Annotated[
+        int,
+        typer.Option(
+            "--request-timeout-ms", metavar="MS", min=1, help="How long a request may take."
+        ),
+    ] = 30_000,
+    delivery_timeout_ms: Annotated[
+        int,
+        typer.Option(
+            "--delivery-timeout-ms",
+            metavar="MS",
+            min=1,
+            help="How long to try to write a line before giving up.",
+        ),
+    ] = 120_000,
+    max_block_ms: Annotated[
+        int,
+        typer.Option(
+            "--max-block-ms", metavar="MS", min=1, help="How long to wait for a new topic."
+        ),
+    ] = 10_000,
+    bootstrap_server: BootstrapServer = None,
+) -> None:
+    name = one_topic(topic, topic_option)
+    if acks not in ACKS:
+        raise typer.BadParameter(f"{acks!r} is none of all, 1 and 0", param_hint="--acks")
+    if compression not in COMPRESSIONS:
+        raise typer.BadParameter(
+            f"{compression!r} is none of {', '.join(COMPRESSIONS)}",
+            param_hint="--compression-codec",
+        )
+    from headwater.cli.records.line_format import LineFormat
+    from headwater.cli.records.produce_action import ProduceOptions
+    from headwater.cli.records.produce_action import produce as run
+
+    options = ProduceOptions(
+        topic=name,
+        line_format=LineFormat(properties or []),
+        partition=partition,
+        headers=tuple(_parse_header(header) for header in headers or []),
+        acks=acks,
+        compression=compression,
+        linger_ms=linger_ms,
+        batch_size_bytes=batch_size_bytes,
+        request_timeout_ms=request_timeout_ms,
+        delivery_timeout_ms=delivery_timeout_ms,
+        max_block_ms=max_block_ms,
+    )
+    # The producer has its own connections, and patience; a cluster that is not there is told now.
+    report = on_cluster(
+        bootstrap_server,
+        lambda _: run(bootstrap_servers(bootstrap_server), options),
+        timeout_ms=request_timeout_ms,
+    )
+    if sys.stderr.isatty():
+        written = f"{report.written_count} record{'s' * (report.written_count != 1)}"
+        print(f"Wrote {written} to {name}.", file=sys.stderr)
+    if report.failure is not None:
+        lost = f" ({report.failed_count} records were not written)" if report.failed_count else ""
+        print(f"headwater: {report.failure}{lost}", file=sys.stderr)
+        raise typer.Exit(EXIT_FAILURE)
+    if report.was_interrupted:
+        raise typer.Exit(EXIT_INTERRUPTED)
+
+
+def _parse_header(text: str) -> tuple[str, bytes | None]:
+    name, separator, value = text.partition("=")
+    if not separator:
+        raise typer.BadParameter(f"{text!r} should be NAME=VALUE", param_hint="--header")
+    return name, value.encode(errors="surrogateescape")

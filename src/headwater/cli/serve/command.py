@@ -1,0 +1,139 @@
+"""`headwater serve`: run a broker, or a few in one process, until told to stop.
+
+Standard output says where it listens, where its data is, what an acknowledgement promises, how far
+loading is, and, in one line that scripts can wait for, that it is ready. The log goes to standard
+error and is quiet unless something is wrong.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import typer
+
+app = typer.Typer(pretty_exceptions_enable=False)
+
+DEFAULT_LISTEN: Final = "127.0.0.1:9092"
+DEFAULT_DATA_DIR: Final = "headwater-data"
+MAX_BROKERS: Final = 16
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+
+HELP = f"""\
+Run a broker until Ctrl-C or SIGTERM, which finish what is under way and leave the data clean.
+
+For a first try, on {DEFAULT_LISTEN} with the data in ./{DEFAULT_DATA_DIR}:
+
+    headwater serve
+
+For other machines to reach, with a properties file as Kafka has it and one setting over it:
+
+    headwater serve --listen 0.0.0.0:9092 --data-dir /var/lib/headwater --config \
+server.properties --set num.partitions=3
+
+For tests, on a free port, which the line "Headwater is ready" tells, and without waiting for disks:
+
+    headwater serve --listen 127.0.0.1:0 --data-dir "$(mktemp -d)" --set acks.all.flush=off
+
+As a member of a cluster, with brokers on other machines and ZooKeeper between them:
+
+    headwater serve --broker-id 1 --listen 0.0.0.0:9092 --zookeeper zoo1:2181,zoo2:2181/orders
+
+A cluster to try things on, three brokers in this one process on ports 9092 to 9094:
+
+    headwater serve --brokers 3
+
+What is set twice comes from the later of: the defaults, --config, --set, the other options here.
+"""
+
+
+@app.command(help=HELP)
+def serve(
+    listen: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--listen",
+            metavar="HOST:PORT",
+            help="Where to listen; may be repeated. Port 0 is a free one, no host every interface; "
+            "NAME://HOST:PORT gives the listener a name.",
+            show_default=DEFAULT_LISTEN,
+        ),
+    ] = None,
+    data_dir: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--data-dir",
+            metavar="DIR",
+            help="Where the data is; may be repeated for several disks.",
+            show_default=f"./{DEFAULT_DATA_DIR}",
+        ),
+    ] = None,
+    broker_id: Annotated[
+        int | None,
+        typer.Option(
+            "--broker-id",
+            metavar="N",
+            min=0,
+            help="The broker's number.",
+            show_default="made up once and kept",
+        ),
+    ] = None,
+    zookeeper: Annotated[
+        str | None,
+        typer.Option(
+            "--zookeeper",
+            metavar="HOST:PORT[,HOST:PORT][/PATH]",
+            help="The ZooKeeper of the cluster to join, and the path of the cluster in it.",
+            show_default="none: the broker is alone",
+        ),
+    ] = None,
+    brokers: Annotated[
+        int | None,
+        typer.Option(
+            "--brokers",
+            metavar="N",
+            min=1,
+            max=MAX_BROKERS,
+            help="Run so many brokers in this process, to try a cluster: ids and ports count up, "
+            "the data is in DIR/broker-ID.",
+            show_default="one, by itself",
+        ),
+    ] = None,
+    config: Annotated[
+        str | None,
+        typer.Option(
+            "--config", metavar="FILE", help="Settings: a properties file, as Kafka's brokers read."
+        ),
+    ] = None,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="One setting; may be repeated."),
+    ] = None,
+    log_level: Annotated[
+        str,
+        typer.Option(
+            "--log-level",
+            metavar="LEVEL",
+            help=f"What goes to the log: {', '.join(LOG_LEVELS)}.",
+        ),
+    ] = "warning",
+) -> None:
+    if log_level.lower() not in LOG_LEVELS:
+        raise typer.BadParameter(
+            f"{log_level!r} is none of {', '.join(LOG_LEVELS)}", param_hint="--log-level"
+        )
+    # The broker and all that it needs load here, so that --help and mistakes answer at once.
+    from headwater.cli.serve.broker_process import run_broker
+    from headwater.cli.serve.development_cluster import refuse_directories_of_several
+    from headwater.cli.serve.settings import serve_settings
+
+    settings = serve_settings(
+        listen=listen or [],
+        data_dirs=data_dir or [],
+        broker_id=broker_id,
+        zookeeper=zookeeper,
+        config_path=config,
+        assignments=assignments or [],
+    )
+    if brokers is None:
+        refuse_directories_of_several(settings)
+    raise typer.Exit(run_broker(settings, log_level=log_level.upper(), broker_count=brokers or 0))

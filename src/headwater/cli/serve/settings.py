@@ -1,0 +1,55 @@
+"""The settings of `headwater serve`: the defaults, a file, assignments, and the flags on top."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from headwater.base.settings import SettingError, SettingValues
+from headwater.broker.settings.static_settings import check_static, read_static
+from headwater.cli.serve.command import DEFAULT_DATA_DIR, DEFAULT_LISTEN
+
+COMMAND_LINE = "the command line"
+
+
+def serve_settings(
+    *,
+    listen: Sequence[str],
+    data_dirs: Sequence[str],
+    broker_id: int | None,
+    zookeeper: str | None = None,
+    config_path: str | None,
+    assignments: Sequence[str],
+) -> SettingValues:
+    """What the broker starts with; raises `SettingError` or the `OSError` of the file."""
+    values = read_static(*_file(config_path), assignments=assignments)
+    flags: dict[str, str] = {}
+    if listen:
+        flags["listeners"] = ",".join(listen)
+    elif "listeners" not in values.sources:
+        # Kafka listens on every interface unless told otherwise; without access control that is
+        # for somebody to ask for.
+        flags["listeners"] = DEFAULT_LISTEN
+    if data_dirs:
+        flags["log.dirs"] = ",".join(data_dirs)
+    elif not {"log.dirs", "log.dir"} & values.sources.keys():
+        flags["log.dirs"] = os.path.abspath(DEFAULT_DATA_DIR)
+    if broker_id is not None:
+        flags["broker.id"] = str(broker_id)
+        if "node.id" in values.sources:
+            flags["node.id"] = str(broker_id)
+    if zookeeper is not None:
+        flags["zookeeper.connect"] = zookeeper
+    values = values.with_overrides(flags, COMMAND_LINE)
+    check_static(values)
+    return values
+
+
+def _file(path: str | None) -> tuple[str, str]:
+    if path is None:
+        return "", ""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read(), path
+    except UnicodeDecodeError:
+        raise SettingError(f"{path} is no properties file: it is not text in UTF-8.") from None

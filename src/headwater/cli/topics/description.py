@@ -1,0 +1,80 @@
+"""Topics as `headwater topics --describe` prints them, in the form of Kafka's own tool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from headwater.base.ids import topic_id_to_text
+from headwater.cli.topics.partition_filter import PartitionFilter
+from headwater.client.admin import ConfigEntry, ConfigSource
+from headwater.client.cluster_metadata import PartitionInfo, TopicInfo
+
+MIN_ISR = "min.insync.replicas"
+
+
+def describe_topic(
+    topic: TopicInfo,
+    configs: Sequence[ConfigEntry],
+    partition_filter: PartitionFilter,
+    live_brokers: frozenset[int],
+) -> Iterator[str]:
+    """The topic's line and one for each partition, as far as the filter lets them through."""
+    overrides = [entry for entry in configs if entry.source is not ConfigSource.DEFAULT_CONFIG]
+    if partition_filter is PartitionFilter.WITH_OVERRIDES:
+        if overrides:
+            yield _topic_line(topic, overrides)
+        return
+    if partition_filter is PartitionFilter.ALL:
+        yield _topic_line(topic, overrides)
+    min_isr = next((int(entry.value or 1) for entry in configs if entry.name == MIN_ISR), 1)
+    for partition in topic.partitions:
+        if _is_shown(partition, partition_filter, min_isr, live_brokers):
+            yield _partition_line(topic.name, partition)
+
+
+def _is_shown(
+    partition: PartitionInfo, wanted: PartitionFilter, min_isr: int, live_brokers: frozenset[int]
+) -> bool:
+    match wanted:
+        case PartitionFilter.UNDER_REPLICATED:
+            return len(partition.isr) < len(partition.replicas)
+        case PartitionFilter.UNAVAILABLE:
+            return not partition.has_leader or partition.leader_id not in live_brokers
+        case PartitionFilter.UNDER_MIN_ISR:
+            return not partition.has_leader or len(partition.isr) < min_isr
+        case PartitionFilter.AT_MIN_ISR:
+            return len(partition.isr) == min_isr
+        case _:
+            return True
+
+
+def _topic_line(topic: TopicInfo, overrides: Iterable[ConfigEntry]) -> str:
+    replication_factor = max((len(partition.replicas) for partition in topic.partitions), default=0)
+    fields = (
+        f"Topic: {topic.name}",
+        f"TopicId: {topic_id_to_text(topic.topic_id)}",
+        f"PartitionCount: {len(topic.partitions)}",
+        f"ReplicationFactor: {replication_factor}",
+        "Configs: " + ",".join(f"{entry.name}={entry.value}" for entry in overrides),
+    )
+    return "\t".join(fields)
+
+
+def _partition_line(topic: str, partition: PartitionInfo) -> str:
+    fields = [
+        f"\tTopic: {topic}",
+        f"Partition: {partition.partition}",
+        f"Leader: {partition.leader_id if partition.has_leader else 'none'}",
+        f"Replicas: {_brokers(partition.replicas)}",
+        f"Isr: {_brokers(partition.isr)}",
+    ]
+    # Only a cluster that keeps these has any, and only in trouble.
+    if partition.eligible_leaders:
+        fields.append(f"Elr: {_brokers(partition.eligible_leaders)}")
+    if partition.last_known_eligible_leaders:
+        fields.append(f"LastKnownElr: {_brokers(partition.last_known_eligible_leaders)}")
+    return "\t".join(fields)
+
+
+def _brokers(broker_ids: Iterable[int]) -> str:
+    return ",".join(map(str, broker_ids))
