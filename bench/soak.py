@@ -27,14 +27,14 @@ from types import FrameType
 from typing import NamedTuple
 
 from bench.bench_command import BenchParser
-from tests.support.broker_campaign import BrokerCampaign
-from tests.support.cluster_campaign import ClusterCampaign
-from tests.support.cluster_copy_campaign import ClusterCopyCampaign
-from tests.support.directory_campaign import DirectoryCampaign
-from tests.support.exactly_once_campaign import ExactlyOnceCampaign
-from tests.support.fuzz_campaign import run_fuzz
-from tests.support.log_campaign import LogCampaign, run_with_failing_disk
-from tests.support.transaction_campaign import TransactionCampaign
+from headwater.sim.campaigns.broker import BrokerCampaign
+from headwater.sim.campaigns.cluster import ClusterCampaign
+from headwater.sim.campaigns.cluster_copies import ClusterCopyCampaign
+from headwater.sim.campaigns.directory import DirectoryCampaign
+from headwater.sim.campaigns.exactly_once import ExactlyOnceCampaign
+from headwater.sim.campaigns.log import LogCampaign, run_with_failing_disk
+from headwater.sim.campaigns.transactions import TransactionCampaign
+from headwater.sim.hostile.campaign import run_fuzz
 
 #: Runs one seed and returns how many crashes it survived.
 Campaign = Callable[[int], int]

@@ -40,7 +40,7 @@ from bench.broker.servers import HeadwaterServer, Server
 from bench.broker.transaction_load import run_transactions
 from bench.rounds import Comparison, Spread
 from headwater.testing.apache_kafka import ToolFailed
-from tests.support.kafka import require_apache_kafka
+from tests.support.kafka.node import require_apache_kafka
 
 ABOUT = {"machine": "Some CPU", "headwater": "1", "apache_kafka": "2", "clients": "3"}
 

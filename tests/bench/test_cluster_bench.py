@@ -20,9 +20,9 @@ from bench.cluster.report import as_json, as_markdown
 from bench.cluster.run import ClusterResults
 from bench.cluster.writer import Acknowledged, longest_gap_ms
 from bench.rounds import Comparison
-from tests.support.kafka import require_apache_kafka
+from tests.support.brokers.zookeeper import require_zookeeper
+from tests.support.kafka.node import require_apache_kafka
 from tests.support.tiers import full_tier
-from tests.support.zookeeper import require_zookeeper
 
 ABOUT = {"machine": "Some CPU", "headwater": "1", "apache_kafka": "2", "clients": "3"}
 

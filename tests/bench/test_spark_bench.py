@@ -19,7 +19,7 @@ from bench.spark.run import CostRow, Costs, SparkResults
 from bench.spark.sides import HEADWATER, OFFICIAL
 from bench.spark.sizes import FULL, QUICK
 from tests.support.requirements import skip_or_fail
-from tests.support.spark import connector_jars
+from tests.support.spark.session import connector_jars
 
 ABOUT = {"Machine": "Some CPU"}
 

@@ -33,9 +33,9 @@ from headwater.replication.partition.partitions import Partitions
 from headwater.storage.compaction.cleaner import Cleaner
 from headwater.storage.directories.maintenance import Maintenance
 from headwater.storage.flush import SharedFsync
-from tests.support.broker_cluster import BrokerCluster, run_cluster_scenario
-from tests.support.offset_world import OUTSIDER
-from tests.support.running_broker import RunningBroker, broker_settings, run_broker_scenario
+from tests.support.brokers.broker_cluster import BrokerCluster, run_cluster_scenario
+from tests.support.brokers.running_broker import RunningBroker, broker_settings, run_broker_scenario
+from tests.support.worlds.offset_world import OUTSIDER
 
 _LIMIT_S = 20.0
 _SENTENCE = "The task {!r} of the broker failed: ValueError('planted')."

@@ -17,7 +17,7 @@ from headwater.broker.start.faults import StartError
 from headwater.net.peer_channel import PeerChannel, PeerUnavailableError
 from headwater.wire.messages.init_producer_id import InitProducerIdRequest
 from headwater.wire.messages.metadata import MetadataRequest
-from tests.support.running_broker import (
+from tests.support.brokers.running_broker import (
     FETCH_VERSION,
     RunningBroker,
     broker_settings,

@@ -9,12 +9,12 @@ import threading
 import time
 from pathlib import Path
 
+from headwater.testing.broker_process import BrokerProcess, wait_until
 from headwater.wire.messages.fetch import FetchRequest
 from headwater.wire.records import Record, encode_batch
-from tests.support.broker_process import BrokerProcess, wait_until
-from tests.support.clients_confluent import ConfluentClient
-from tests.support.clients_crowd import ROUNDS
-from tests.support.clients_raw import RawConnection, fetch_topic, records_in
+from tests.support.other_clients.confluent import ConfluentClient
+from tests.support.other_clients.crowd import ROUNDS
+from tests.support.other_clients.raw import RawConnection, fetch_topic, records_in
 
 CONNECTIONS = 2_000
 #: What a connection that waits may cost the broker.
@@ -26,7 +26,7 @@ def test_two_thousand_connections_all_at_work(tmp_path: Path) -> None:
         ConfluentClient(broker.bootstrap).create_topic("crowded")
         before_bytes = broker.resident_bytes()
         descriptors = broker.descriptor_count()
-        command = [sys.executable, "-m", "tests.support.clients_crowd"]
+        command = [sys.executable, "-m", "tests.support.other_clients.crowd"]
         command += [broker.bootstrap, "crowded", str(CONNECTIONS)]
         with subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from headwater.base.errors import ErrorCode
+from headwater.testing.broker_process import BrokerProcess, wait_until
 from headwater.wire.messages.produce import PartitionProduceData
 from headwater.wire.records import Record, encode_batch
-from tests.support.broker_process import BrokerProcess, wait_until
-from tests.support.clients_confluent import ConfluentClient
-from tests.support.clients_load import SteadyProducer
-from tests.support.clients_raw import RawConnection, produce_request
+from tests.support.other_clients.confluent import ConfluentClient
+from tests.support.other_clients.load import SteadyProducer
+from tests.support.other_clients.raw import RawConnection, produce_request
 
 SIZE_MB = 64
 ENLARGED_MB = 128

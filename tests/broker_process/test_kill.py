@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.broker_process import BrokerProcess, wait_until
-from tests.support.clients_confluent import ConfluentClient
-from tests.support.clients_load import SteadyProducer
+from headwater.testing.broker_process import BrokerProcess, wait_until
+from tests.support.other_clients.confluent import ConfluentClient
+from tests.support.other_clients.load import SteadyProducer
 from tests.support.tiers import rounds
 
 TOPIC = "kept"

@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.clusters import KINDS, Cluster, running_cluster
+from tests.support.brokers.clusters import KINDS, Cluster, running_cluster
 
 
 @pytest.fixture(scope="module", params=KINDS)

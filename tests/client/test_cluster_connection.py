@@ -22,7 +22,7 @@ from headwater.wire.messages.describe_cluster import (
     DescribeClusterResponse,
 )
 from tests.support.async_tests import run_async
-from tests.support.scripted_cluster import Call, Disconnect, ScriptedCluster
+from tests.support.fakes.peers.scripted_cluster import Call, Disconnect, ScriptedCluster
 
 #: Nobody listens there: the port is reserved for something that is long gone.
 NOWHERE = "127.0.0.1:1"

@@ -7,8 +7,8 @@ from headwater.client.coordinators import CoordinatorKind, find_coordinators
 from headwater.client.errors import DeadlineError, refusal
 from headwater.wire.api_keys import ApiKey
 from tests.support.async_tests import run_async
-from tests.support.scripted_cluster import ScriptedCluster
-from tests.support.scripted_coordinators import connection_to, place_coordinators
+from tests.support.fakes.peers.scripted_cluster import ScriptedCluster
+from tests.support.fakes.peers.scripted_coordinators import connection_to, place_coordinators
 
 GROUP = CoordinatorKind.GROUP
 

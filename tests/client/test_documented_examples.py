@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from tests.support.clusters import Cluster
+from tests.support.brokers.clusters import Cluster
 
 GUIDE: Final = Path(__file__).parents[2] / "docs" / "client.md"
 ADDRESS: Final = "localhost:9092"

@@ -22,8 +22,8 @@ from headwater.wire.messages.find_coordinator import Coordinator, FindCoordinato
 from headwater.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from headwater.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from tests.support.async_tests import run_async
-from tests.support.scripted_cluster import Disconnect, ScriptedCluster
-from tests.support.scripted_coordinators import connection_to, place_coordinators
+from tests.support.fakes.peers.scripted_cluster import Disconnect, ScriptedCluster
+from tests.support.fakes.peers.scripted_coordinators import connection_to, place_coordinators
 
 GROUP = CoordinatorOf(CoordinatorKind.GROUP, "g")
 

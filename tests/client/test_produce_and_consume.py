@@ -17,8 +17,8 @@ from headwater.client.producer.async_producer import AsyncProducer
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.records import Compression
 from tests.support.async_tests import run_async
-from tests.support.clusters import Cluster
-from tests.support.kafka import require_confluent_kafka
+from tests.support.brokers.clusters import Cluster
+from tests.support.kafka.node import require_confluent_kafka
 
 #: Not so old that it would be deleted for its age.
 BASE_MS = int(time.time() * 1000) - 60_000

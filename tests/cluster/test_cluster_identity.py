@@ -10,7 +10,7 @@ from headwater.base.ids import topic_id_from_text
 from headwater.base.randomness import SeededRandom
 from headwater.cluster.identity import establish_cluster_id, generate_broker_id
 from tests.support.async_tests import run_async
-from tests.support.metadata_stores import open_in_memory
+from tests.support.brokers.metadata_stores import open_in_memory
 
 
 @run_async

@@ -21,7 +21,7 @@ from headwater.cluster.store.embedded.store import EmbeddedConnector, EmbeddedSt
 from headwater.cluster.topics.new_topic import ControllerOptions, NewTopic
 from headwater.wire.cluster_messages.update_image import UpdateImageRequest, UpdateImageResponse
 from tests.support.async_tests import run_async
-from tests.support.controllers import broker_info
+from tests.support.brokers.controllers import broker_info
 from tests.support.waiting import TIMEOUT_S
 
 

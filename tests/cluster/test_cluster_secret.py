@@ -10,7 +10,7 @@ from headwater.cluster.node_documents import CorruptNodeError
 from headwater.cluster.node_locations import CLUSTER_SECRET
 from headwater.cluster.secret import SECRET_BYTES, establish_cluster_secret
 from tests.support.async_tests import run_async
-from tests.support.metadata_stores import open_in_memory
+from tests.support.brokers.metadata_stores import open_in_memory
 
 
 @run_async

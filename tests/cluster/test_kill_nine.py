@@ -9,8 +9,8 @@ from pathlib import Path
 from headwater.base.ids import topic_id_to_text
 from headwater.cluster.controller.controller import Controller
 from headwater.cluster.topics.new_topic import NewTopic
-from tests.support.controllers import take_seat
-from tests.support.metadata_stores import open_sqlite
+from tests.support.brokers.controllers import take_seat
+from tests.support.brokers.metadata_stores import open_sqlite
 from tests.support.tiers import rounds
 
 ROOT = Path(__file__).parents[2]
@@ -18,7 +18,8 @@ ROOT = Path(__file__).parents[2]
 
 def _change_until_killed(directory: Path, prefix: str, lines_min: int) -> list[list[str]]:
     """Run the process, kill it after some lines; returns what it said, in words."""
-    command = [sys.executable, "-m", "tests.support.metadata_process", str(directory), prefix]
+    program = "tests.support.brokers.metadata_process"
+    command = [sys.executable, "-m", program, str(directory), prefix]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
     assert process.stdout is not None
     lines: list[bytes] = []

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.headwater_cluster import HeadwaterCluster
-from tests.support.kafka_cluster import KafkaCluster
-from tests.support.three_brokers import ThreeBrokers
+from tests.support.brokers.headwater_cluster import HeadwaterCluster
+from tests.support.brokers.three_brokers import ThreeBrokers
+from tests.support.brokers.zookeeper import fresh_chroot, shared_zookeeper, zookeeper_ensemble
+from tests.support.kafka.cluster import KafkaCluster
 from tests.support.tiers import full_tier
-from tests.support.traffic import PARTITION_COUNT
-from tests.support.zookeeper import fresh_chroot, shared_zookeeper, zookeeper_ensemble
+from tests.support.traffic.traffic import PARTITION_COUNT
 
 _numbers = itertools.count(1)
 

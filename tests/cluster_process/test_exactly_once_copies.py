@@ -9,8 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cluster_copies import PARTITION_COUNT, ClusterCopy, JavaCopier, wait_for_copies
-from tests.support.three_brokers import Node, ThreeBrokers
+from tests.support.brokers.three_brokers import Node, ThreeBrokers
+from tests.support.traffic.cluster_copies import (
+    PARTITION_COUNT,
+    ClusterCopy,
+    JavaCopier,
+    wait_for_copies,
+)
 
 pytestmark = pytest.mark.full
 

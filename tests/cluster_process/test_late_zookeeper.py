@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from headwater.testing.broker_process import BrokerProcess, answers, wait_until
 from headwater.zookeeper.ensemble import free_ports
 from headwater.zookeeper.server import ZooKeeperServer
-from tests.support.broker_process import BrokerProcess, answers, wait_until
-from tests.support.zookeeper import require_zookeeper
+from tests.support.brokers.zookeeper import require_zookeeper
 
 #: Short, so that what a killed broker left behind is gone soon.
 SESSION_MS = "2000"

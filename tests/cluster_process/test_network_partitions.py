@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.headwater_cluster import HeadwaterCluster
-from tests.support.network_namespaces import CLIENTS, STORE, BrokerNetwork
-from tests.support.traffic import Traffic
-from tests.support.zookeeper import fresh_chroot, zookeeper_ensemble
+from tests.support.brokers.headwater_cluster import HeadwaterCluster
+from tests.support.brokers.network_namespaces import CLIENTS, STORE, BrokerNetwork
+from tests.support.brokers.zookeeper import fresh_chroot, zookeeper_ensemble
+from tests.support.traffic.traffic import Traffic
 
 pytestmark = pytest.mark.full
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.broker_failures import FAILURES, Victim, stop_cleanly, victim_node
-from tests.support.three_brokers import ThreeBrokers
-from tests.support.traffic import CLIENTS, PARTITION_COUNT, Traffic
+from tests.support.brokers.broker_failures import FAILURES, Victim, stop_cleanly, victim_node
+from tests.support.brokers.three_brokers import ThreeBrokers
+from tests.support.traffic.traffic import CLIENTS, PARTITION_COUNT, Traffic
 
 OWN = "own-client"
 #: What the small tier asks for.

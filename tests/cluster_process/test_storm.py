@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from headwater.zookeeper.ensemble import ZooKeeperEnsemble
-from tests.support.headwater_cluster import HeadwaterCluster
-from tests.support.three_brokers import BROKER_IDS
-from tests.support.traffic import CLIENTS, VERIFIABLE, Traffic
-from tests.support.zookeeper import fresh_chroot, zookeeper_ensemble
+from tests.support.brokers.headwater_cluster import HeadwaterCluster
+from tests.support.brokers.three_brokers import BROKER_IDS
+from tests.support.brokers.zookeeper import fresh_chroot, zookeeper_ensemble
+from tests.support.traffic.traffic import CLIENTS, VERIFIABLE, Traffic
 
 pytestmark = pytest.mark.full
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.replica_files import difference
-from tests.support.traffic_ledger import Ledger
-from tests.support.traffic_readers import Seen
+from tests.support.logs.replica_files import difference
+from tests.support.traffic.ledger import Ledger
+from tests.support.traffic.readers import Seen
 
 COUNT = 12
 PARTITION_COUNT = 3

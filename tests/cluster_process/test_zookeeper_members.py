@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from headwater.testing.broker_process import wait_until
 from headwater.zookeeper.ensemble import ZooKeeperEnsemble
 from headwater.zookeeper.server import ZooKeeperServer
-from tests.support.broker_failures import Victim, victim_node
-from tests.support.broker_process import wait_until
-from tests.support.headwater_cluster import HeadwaterCluster
-from tests.support.traffic import Traffic
-from tests.support.zookeeper import fresh_chroot, zookeeper_ensemble
+from tests.support.brokers.broker_failures import Victim, victim_node
+from tests.support.brokers.headwater_cluster import HeadwaterCluster
+from tests.support.brokers.zookeeper import fresh_chroot, zookeeper_ensemble
+from tests.support.traffic.traffic import Traffic
 
 pytestmark = pytest.mark.full
 

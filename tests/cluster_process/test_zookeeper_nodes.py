@@ -10,10 +10,10 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
-from tests.support.broker_process import BrokerProcess, wait_until
-from tests.support.headwater_cluster import HeadwaterCluster
-from tests.support.three_brokers import BROKER_IDS
-from tests.support.zookeeper import fresh_chroot, shared_zookeeper
+from headwater.testing.broker_process import BrokerProcess, wait_until
+from tests.support.brokers.headwater_cluster import HeadwaterCluster
+from tests.support.brokers.three_brokers import BROKER_IDS
+from tests.support.brokers.zookeeper import fresh_chroot, shared_zookeeper
 
 pytestmark = pytest.mark.full
 

@@ -15,17 +15,17 @@ from typing import Literal, Protocol
 import pytest
 
 from headwater.client.producer.producer import Producer
+from headwater.testing.broker_process import wait_until
 from headwater.zookeeper.server import ZooKeeperServer
-from tests.support.broker_process import wait_until
-from tests.support.clients_groups_aiokafka import AiokafkaMember
-from tests.support.clients_groups_confluent import ConfluentMember
-from tests.support.clients_groups_contract import GroupMember, Membership
-from tests.support.clients_groups_headwater import HeadwaterMember
-from tests.support.clients_groups_java import VerifiableMember
-from tests.support.clients_groups_polling import PolledMember
-from tests.support.headwater_cluster import HeadwaterCluster
-from tests.support.three_brokers import BROKER_IDS, SLOW_S
-from tests.support.zookeeper import fresh_chroot, zookeeper_ensemble
+from tests.support.brokers.headwater_cluster import HeadwaterCluster
+from tests.support.brokers.three_brokers import BROKER_IDS, SLOW_S
+from tests.support.brokers.zookeeper import fresh_chroot, zookeeper_ensemble
+from tests.support.other_clients.groups.aiokafka import AiokafkaMember
+from tests.support.other_clients.groups.confluent import ConfluentMember
+from tests.support.other_clients.groups.contract import GroupMember, Membership
+from tests.support.other_clients.groups.headwater import HeadwaterMember
+from tests.support.other_clients.groups.java import VerifiableMember
+from tests.support.other_clients.groups.polling import PolledMember
 
 pytestmark = [pytest.mark.full, pytest.mark.kafka]
 

@@ -8,21 +8,21 @@ from pathlib import Path
 import pytest
 
 from headwater.base.ids import TopicPartition
+from headwater.sim.campaigns.broker_logs import append
 from headwater.storage.directories.broker_metadata import read_broker_metadata
 from headwater.storage.directories.log_directories import LogDirectories
 from headwater.storage.directories.log_environment import LogEnvironment
 from headwater.storage.disk.files import DiskFiles
 from headwater.storage.disk.handles import HandleCache
 from headwater.storage.log_config import LogConfig
-from tests.support.broker_logs import append
-from tests.support.kafka import require_apache_kafka, require_confluent_kafka, small_node
-from tests.support.kafka_data import (
+from tests.support.kafka.data import (
     NODE_PROPERTIES,
     TOPICS,
     KafkaDataDir,
     shared_kafka_data_dirs,
 )
-from tests.support.kafka_writer import TIMEOUT_S, KafkaWriter, TopicData
+from tests.support.kafka.node import require_apache_kafka, require_confluent_kafka, small_node
+from tests.support.kafka.writer import TIMEOUT_S, KafkaWriter, TopicData
 
 pytestmark = pytest.mark.kafka
 

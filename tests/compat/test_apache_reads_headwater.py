@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from headwater.sim.campaigns.logs import NOW_MS, open_log
 from headwater.storage.disk.files import DiskFiles
 from headwater.storage.log_config import LogConfig
 from headwater.storage.partition_log import PartitionLog
@@ -19,8 +20,7 @@ from headwater.wire.records import (
     encode_batch,
     encode_end_transaction_marker,
 )
-from tests.support.kafka import require_apache_kafka
-from tests.support.logs import NOW_MS, open_log
+from tests.support.kafka.node import require_apache_kafka
 
 pytestmark = pytest.mark.kafka
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from headwater.base.ids import TopicPartition
+from headwater.sim.campaigns.logs import NOW_MS, read_records
 from headwater.storage.checkpoints import LOG_START, RECOVERY_POINT, OffsetCheckpoint
 from headwater.storage.disk.files import DiskFiles
 from headwater.storage.disk.handles import HandleCache
@@ -13,10 +14,9 @@ from headwater.storage.log_config import LogConfig
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.recovery.loader import LogLoader
 from headwater.wire.records import decode_records, read_batch_header
-from tests.support.kafka import require_apache_kafka
-from tests.support.kafka_data import TOPICS, KafkaDataDir, shared_kafka_data_dirs
-from tests.support.kafka_writer import Message, ServedRecord
-from tests.support.logs import NOW_MS, read_records
+from tests.support.kafka.data import TOPICS, KafkaDataDir, shared_kafka_data_dirs
+from tests.support.kafka.node import require_apache_kafka
+from tests.support.kafka.writer import Message, ServedRecord
 
 pytestmark = pytest.mark.kafka
 

@@ -18,7 +18,7 @@ from headwater.coordinator.timers import Timers
 from headwater.replication.partition.partition import Partition
 from headwater.storage.errors import LogStorageError
 from headwater.wire.records import Compression, ControlType
-from tests.support.handler_broker import HandlerBroker, run_with_broker
+from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
 
 TOPIC = "words"
 PARTITIONS = 3

@@ -8,6 +8,16 @@ from pathlib import Path
 import pytest
 
 from headwater.broker.requests.api_table import API_TABLE
+from headwater.sim.hostile.campaign import (
+    FuzzCampaign,
+    FuzzReport,
+    case,
+    check_health,
+    check_log,
+)
+from headwater.sim.hostile.client import FuzzClient
+from headwater.sim.hostile.frames import served_pairs
+from headwater.testing.broker_process import HOST, BrokerProcess, wait_until
 from headwater.wire.api_keys import INTER_BROKER_APIS, ApiKey
 from headwater.wire.frames import encode_request
 from headwater.wire.messages.api_versions import ApiVersionsRequest
@@ -22,18 +32,8 @@ from headwater.wire.messages.list_offsets import (
 )
 from headwater.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from headwater.wire.schema import Message
-from tests.support.broker_process import HOST, BrokerProcess, wait_until
-from tests.support.fuzz_campaign import (
-    FuzzCampaign,
-    FuzzReport,
-    case,
-    check_health,
-    check_log,
-)
-from tests.support.fuzz_client import FuzzClient
-from tests.support.hostile_frames import served_pairs
+from tests.support.logs.verification import problems
 from tests.support.tiers import rounds
-from tests.support.verification import problems
 
 MEBIBYTE = 1 << 20
 DESCRIPTORS_OF_TOPICS = 1000

@@ -32,11 +32,11 @@ from headwater.wire.messages.fetch import FetchRequest, ReplicaState
 from headwater.wire.messages.find_coordinator import FindCoordinatorRequest
 from headwater.wire.messages.metadata import MetadataRequest
 from headwater.wire.schema import Message
-from tests.support.broker_cluster import BrokerCluster, run_cluster_scenario
-from tests.support.broker_peers import proof_of
-from tests.support.clients_raw import fetch_topic
-from tests.support.running_broker import batch_of, produce_request
-from tests.support.transactional_client import (
+from tests.support.brokers.broker_cluster import BrokerCluster, run_cluster_scenario
+from tests.support.brokers.broker_peers import proof_of
+from tests.support.brokers.running_broker import batch_of, produce_request
+from tests.support.other_clients.raw import fetch_topic
+from tests.support.traffic.transactional_client import (
     TransactionalProducer,
     marker_codes,
     marker_request,

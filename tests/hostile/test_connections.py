@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from headwater.testing.broker_process import wait_until
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.frames import encode_request
 from headwater.wire.messages.api_versions import ApiVersionsRequest
@@ -14,9 +15,7 @@ from headwater.wire.messages.fetch import FetchRequest
 from headwater.wire.messages.metadata import MetadataRequest
 from headwater.wire.records import Record, encode_batch
 from headwater.wire.schema import Message
-from tests.support.broker_process import wait_until
-from tests.support.clients_raw import RawConnection, fetch_topic, produce_request
-from tests.support.hostile_broker import (
+from tests.support.brokers.hostile_broker import (
     FETCH_VERSION,
     MEBIBYTE,
     METADATA_VERSION,
@@ -25,6 +24,7 @@ from tests.support.hostile_broker import (
     attacked_broker,
     claim,
 )
+from tests.support.other_clients.raw import RawConnection, fetch_topic, produce_request
 
 CLAIM_BYTES = 100 * MEBIBYTE
 

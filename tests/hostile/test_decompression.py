@@ -11,6 +11,7 @@ import zstandard
 
 from headwater.base.errors import ErrorCode
 from headwater.replication.partition import record_inspections
+from headwater.testing.broker_process import BrokerProcess
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -28,10 +29,9 @@ from headwater.wire.records import (
     encode_batch,
 )
 from headwater.wire.records.batch_header import HEADER_STRUCT, write_crc
-from tests.support.broker_process import BrokerProcess
-from tests.support.clients_confluent import ConfluentClient
-from tests.support.clients_raw import RawConnection
-from tests.support.running_broker import RunningBroker, run_broker_scenario
+from tests.support.brokers.running_broker import RunningBroker, run_broker_scenario
+from tests.support.other_clients.confluent import ConfluentClient
+from tests.support.other_clients.raw import RawConnection
 
 MEBIBYTE = 1 << 20
 BOMB_BYTES = 500 * MEBIBYTE

@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from headwater.testing.broker_process import wait_until
 from headwater.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from headwater.wire.messages.produce import (
     PartitionProduceData,
@@ -12,9 +13,8 @@ from headwater.wire.messages.produce import (
     TopicProduceData,
 )
 from headwater.wire.records import Record, encode_batch
-from tests.support.broker_process import wait_until
-from tests.support.clients_raw import RawConnection
-from tests.support.hostile_broker import PRODUCE_VERSION, AttackedBroker, attacked_broker
+from tests.support.brokers.hostile_broker import PRODUCE_VERSION, AttackedBroker, attacked_broker
+from tests.support.other_clients.raw import RawConnection
 
 DESCRIPTORS_MAX = 192
 PARTITION_COUNT = 30

@@ -6,12 +6,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from headwater.base.errors import ErrorCode
+from headwater.testing.broker_process import BrokerProcess, wait_until
 from headwater.wire.messages.find_coordinator import FindCoordinatorRequest
 from headwater.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from tests.support.broker_process import BrokerProcess, wait_until
-from tests.support.classic_world import ClassicWorld, code
-from tests.support.clients_raw import RawConnection
-from tests.support.consumer_world import Client, ConsumerWorld
+from tests.support.other_clients.raw import RawConnection
+from tests.support.worlds.classic_world import ClassicWorld, code
+from tests.support.worlds.consumer_world import Client, ConsumerWorld
 
 MEBIBYTE = 1 << 20
 SMALL = {"group.member.metadata.max.bytes": "1000", "group.metadata.max.bytes": "2500"}

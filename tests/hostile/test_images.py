@@ -28,9 +28,9 @@ from headwater.wire.cluster_messages.update_image import (
 )
 from headwater.wire.codec import MalformedMessageError, decode, encode
 from tests.support.async_tests import run_async
-from tests.support.controllers import new_seat, take_seat
-from tests.support.handler_broker import HandlerBroker, run_with_broker
-from tests.support.metadata_stores import open_in_memory, open_sqlite
+from tests.support.brokers.controllers import new_seat, take_seat
+from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
+from tests.support.brokers.metadata_stores import open_in_memory, open_sqlite
 from tests.support.tiers import rounds
 
 INT_MAX = 2**31 - 1

@@ -29,10 +29,10 @@ from headwater.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from tests.support.config_image import FakeConfigImage
-from tests.support.handler_broker import HandlerBroker, run_with_broker
-from tests.support.metadata_stores import open_sqlite
-from tests.support.running_broker import RunningBroker, run_broker_scenario
+from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
+from tests.support.brokers.metadata_stores import open_sqlite
+from tests.support.brokers.running_broker import RunningBroker, run_broker_scenario
+from tests.support.fakes.peers.config_image import FakeConfigImage
 from tests.support.tiers import rounds
 
 TOPIC, BROKER = 2, 4

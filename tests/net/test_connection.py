@@ -11,7 +11,7 @@ from headwater.base.checks import InvariantViolation
 from headwater.net.connection import Connection
 from headwater.net.exchange import Exchange
 from headwater.net.limits import ConnectionLimits
-from tests.support.transports import FakeTransport, frame, turns
+from tests.support.fakes.peers.transports import FakeTransport, frame, turns
 
 
 class _Held:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from headwater.net import frame_protocol
 from headwater.net.frame_memory import KEPT_OF_REQUESTS, SCRATCH_SIZE
 from headwater.net.frame_protocol import FrameProtocol
-from tests.support.transports import FakeTransport, frame, turns
+from tests.support.fakes.peers.transports import FakeTransport, frame, turns
 
 PAUSE = 1
 

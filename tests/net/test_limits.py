@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from headwater.net.limits import ConnectionCounters, ConnectionLimits
 from headwater.net.receive_budget import ReceiveBudget
-from tests.support.transports import turns
+from tests.support.fakes.peers.transports import turns
 
 
 class _Waiter:

@@ -13,8 +13,8 @@ from headwater.net.exchange import Exchange
 from headwater.net.limits import ConnectionLimits
 from headwater.net.listener import Endpoint, Listener, SocketOptions
 from headwater.storage.disk.files import DiskFiles, FileRegion
+from tests.support.fakes.peers.transports import RUNNERS, frame
 from tests.support.tiers import rounds
-from tests.support.transports import RUNNERS, frame
 
 on_both_loops = pytest.mark.parametrize("loop", RUNNERS)
 

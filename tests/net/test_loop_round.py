@@ -6,7 +6,7 @@ from headwater.net.connection import Connection
 from headwater.net.exchange import Exchange
 from headwater.net.limits import ConnectionLimits
 from headwater.net.loop_round import FURTHER_REQUESTS_MAX, SENT_BYTES_MAX, round_of
-from tests.support.transports import FakeTransport, frame, turns
+from tests.support.fakes.peers.transports import FakeTransport, frame, turns
 
 
 def test_requests_that_came_together_are_shared_out_over_rounds() -> None:

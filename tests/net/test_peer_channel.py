@@ -37,9 +37,9 @@ from headwater.wire.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from tests.support.small_broker import SmallBroker, until
+from tests.support.fakes.peers.small_broker import SmallBroker, until
+from tests.support.fakes.peers.transports import RUNNERS
 from tests.support.tiers import rounds
-from tests.support.transports import RUNNERS
 
 _IN_THREAD = " and a thread"
 _receives_in_thread = ContextVar("receives in thread", default=False)

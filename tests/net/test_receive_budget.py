@@ -8,7 +8,7 @@ from headwater.net.connection import Connection
 from headwater.net.exchange import Exchange
 from headwater.net.frame_protocol import STAGE_SIZE, WHOLE_SIZE
 from headwater.net.limits import ConnectionLimits
-from tests.support.transports import FakeTransport, frame, turns
+from tests.support.fakes.peers.transports import FakeTransport, frame, turns
 
 LARGE = 8 * WHOLE_SIZE
 

@@ -19,8 +19,8 @@ from headwater.net.sender import READ_SIZE_MAX, Sender
 from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.disk.files import DiskFiles, File, FileRegion
 from headwater.storage.disk.handles import HandleCache
+from tests.support.fakes.peers.transports import RUNNERS, FakeTransport, turns
 from tests.support.tiers import rounds
-from tests.support.transports import RUNNERS, FakeTransport, turns
 
 CONTENT = os.urandom(1 << 20) * 5
 

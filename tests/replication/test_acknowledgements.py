@@ -15,11 +15,11 @@ from headwater.replication.partition.partition import Partition
 from headwater.replication.partition.rules import ACKS_ALL, AcksAllFlush, PartitionRules
 from headwater.replication.waiting.delayed_produce import AwaitedAppend, DelayedProduce
 from headwater.replication.waiting.parked_requests import ParkedRequests
+from headwater.sim.campaigns.logs import batch_of
+from headwater.sim.campaigns.replica_set import ReplicaSet
 from headwater.storage.log_config import LogConfig
 from tests.support.async_tests import run_async
-from tests.support.led_partition import LAG_MAX_MS, LedPartition, settled
-from tests.support.logs import batch_of
-from tests.support.replica_set import ReplicaSet
+from tests.support.models.led_partition import LAG_MAX_MS, LedPartition, settled
 
 A, F1, F2 = 0, 1, 2
 

@@ -8,6 +8,7 @@ import pytest
 
 from headwater.base.errors import ErrorCode
 from headwater.replication.partition.partition import Partition
+from headwater.sim.campaigns.logs import batch_of, read_records
 from headwater.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -19,8 +20,7 @@ from headwater.wire.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from tests.support.broker_cluster import BrokerCluster, run_cluster_scenario
-from tests.support.logs import batch_of, read_records
+from tests.support.brokers.broker_cluster import BrokerCluster, run_cluster_scenario
 
 TOPIC = "orders"
 SETTINGS = {"replica.lag.time.max.ms": "1000"}

@@ -7,15 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from headwater.sim.disk.faulty_disk import Fault, FaultyDisk
-from headwater.storage.errors import LogStorageError
-from headwater.storage.flush import FlushPlan, SharedFsync
-from headwater.storage.log_config import LogConfig
-from headwater.storage.partition_log import PartitionLog
-from headwater.storage.retention import apply_retention
-from headwater.storage.truncation import truncate_to
-from tests.support.log_campaign import LogCampaign
-from tests.support.logs import (
+from headwater.sim.campaigns.log import LogCampaign
+from headwater.sim.campaigns.logs import (
     DIRECTORY,
     NOW_MS,
     append,
@@ -24,6 +17,13 @@ from tests.support.logs import (
     read_records,
     sized_batch,
 )
+from headwater.sim.disk.faulty_disk import Fault, FaultyDisk
+from headwater.storage.errors import LogStorageError
+from headwater.storage.flush import FlushPlan, SharedFsync
+from headwater.storage.log_config import LogConfig
+from headwater.storage.partition_log import PartitionLog
+from headwater.storage.retention import apply_retention
+from headwater.storage.truncation import truncate_to
 
 
 def log_on(disk: FaultyDisk, config: LogConfig | None = None) -> PartitionLog:

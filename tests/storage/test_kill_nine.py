@@ -5,12 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+from headwater.sim.campaigns.logs import append_numbered
 from headwater.storage.disk.files import DiskFiles
 from headwater.storage.inspection.verify import verify_directory
 from headwater.storage.partition_log import PartitionLog
 from headwater.wire.records import BatchHeader, decode_records, iter_batch_headers
-from tests.support.append_process import WRITER_COUNT, open_where_it_was_left
-from tests.support.logs import append_numbered
+from tests.support.logs.append_process import WRITER_COUNT, open_where_it_was_left
 from tests.support.tiers import rounds
 
 ROOT = Path(__file__).parents[2]
@@ -20,7 +20,7 @@ def append_until_killed(
     directory: str, first_producer_id: int, acknowledged_min: int
 ) -> dict[int, bytes]:
     """Run the process, kill it after some acknowledgements; returns all that it gave."""
-    command = [sys.executable, "-m", "tests.support.append_process"]
+    command = [sys.executable, "-m", "tests.support.logs.append_process"]
     process = subprocess.Popen(
         [*command, directory, str(first_producer_id)], cwd=ROOT, stdout=subprocess.PIPE
     )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.log_campaign import LogCampaign, run_with_failing_disk
+from headwater.sim.campaigns.log import LogCampaign, run_with_failing_disk
 from tests.support.tiers import rounds
 
 

@@ -7,12 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.storage.errors import OffsetOutOfRangeError
-from headwater.storage.log_config import LogConfig
-from headwater.storage.partition_log import PartitionLog
-from headwater.storage.retention import apply_retention, delete_records_before
-from headwater.wire.records import Record, encode_batch, iter_batch_headers
-from tests.support.logs import (
+from headwater.sim.campaigns.logs import (
     DIRECTORY,
     NOW_MS,
     append,
@@ -22,6 +17,11 @@ from tests.support.logs import (
     read_records,
     sized_batch,
 )
+from headwater.storage.errors import OffsetOutOfRangeError
+from headwater.storage.log_config import LogConfig
+from headwater.storage.partition_log import PartitionLog
+from headwater.storage.retention import apply_retention, delete_records_before
+from headwater.wire.records import Record, encode_batch, iter_batch_headers
 
 
 @dataclass

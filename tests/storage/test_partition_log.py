@@ -4,18 +4,7 @@ import random
 
 import pytest
 
-from headwater.sim.disk.faulty_disk import FaultyDisk
-from headwater.storage.disk.handles import HandleCache
-from headwater.storage.errors import (
-    InvalidProducerEpochError,
-    OffsetOutOfRangeError,
-    OutOfOrderSequenceError,
-)
-from headwater.storage.log_config import LogConfig
-from headwater.storage.partition_log import PartitionLog
-from headwater.storage.recovery.loader import LogLoader
-from headwater.wire.records import CorruptRecordError, Record, encode_batch
-from tests.support.logs import (
+from headwater.sim.campaigns.logs import (
     DIRECTORY,
     NOW_MS,
     PARTITION,
@@ -27,6 +16,17 @@ from tests.support.logs import (
     read_records,
     sized_batch,
 )
+from headwater.sim.disk.faulty_disk import FaultyDisk
+from headwater.storage.disk.handles import HandleCache
+from headwater.storage.errors import (
+    InvalidProducerEpochError,
+    OffsetOutOfRangeError,
+    OutOfOrderSequenceError,
+)
+from headwater.storage.log_config import LogConfig
+from headwater.storage.partition_log import PartitionLog
+from headwater.storage.recovery.loader import LogLoader
+from headwater.wire.records import CorruptRecordError, Record, encode_batch
 
 
 def new_log(config: LogConfig | None = None, disk: FaultyDisk | None = None) -> PartitionLog:

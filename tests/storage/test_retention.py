@@ -6,15 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.sim.disk.faulty_disk import FaultyDisk
-from headwater.storage.disk.handles import HandleCache
-from headwater.storage.errors import OffsetOutOfRangeError
-from headwater.storage.log_config import LogConfig
-from headwater.storage.partition_log import PartitionLog
-from headwater.storage.producers.snapshot import list_snapshots
-from headwater.storage.recovery.loader import LogLoader
-from headwater.storage.retention import apply_retention, delete_records_before
-from tests.support.logs import (
+from headwater.sim.campaigns.logs import (
     DIRECTORY,
     NOW_MS,
     PARTITION,
@@ -25,6 +17,14 @@ from tests.support.logs import (
     read_records,
     sized_batch,
 )
+from headwater.sim.disk.faulty_disk import FaultyDisk
+from headwater.storage.disk.handles import HandleCache
+from headwater.storage.errors import OffsetOutOfRangeError
+from headwater.storage.log_config import LogConfig
+from headwater.storage.partition_log import PartitionLog
+from headwater.storage.producers.snapshot import list_snapshots
+from headwater.storage.recovery.loader import LogLoader
+from headwater.storage.retention import apply_retention, delete_records_before
 
 KEEP_ALL = LogConfig(segment_bytes=200, retention_ms=-1)
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from headwater.sim.campaigns.transactions import TransactionCampaign
 from headwater.storage.indexes.transaction_index import TransactionIndex
 from tests.support.tiers import rounds
-from tests.support.transaction_campaign import TransactionCampaign
 
 
 @pytest.mark.parametrize("group", range(4))

@@ -6,16 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.sim.disk.faulty_disk import Fault, FaultyDisk, PowerCut, SimulatedCrash
-from headwater.storage.disk.handles import HandleCache
-from headwater.storage.errors import LogStorageError, OutOfOrderSequenceError
-from headwater.storage.log_config import LogConfig
-from headwater.storage.partition_log import PartitionLog
-from headwater.storage.producers.snapshot import list_snapshots
-from headwater.storage.recovery.loader import LogLoader
-from headwater.storage.retention import delete_records_before
-from headwater.storage.truncation import truncate_fully, truncate_to
-from tests.support.logs import (
+from headwater.sim.campaigns.logs import (
     DIRECTORY,
     NOW_MS,
     PARTITION,
@@ -27,6 +18,15 @@ from tests.support.logs import (
     read_records,
     sized_batch,
 )
+from headwater.sim.disk.faulty_disk import Fault, FaultyDisk, PowerCut, SimulatedCrash
+from headwater.storage.disk.handles import HandleCache
+from headwater.storage.errors import LogStorageError, OutOfOrderSequenceError
+from headwater.storage.log_config import LogConfig
+from headwater.storage.partition_log import PartitionLog
+from headwater.storage.producers.snapshot import list_snapshots
+from headwater.storage.recovery.loader import LogLoader
+from headwater.storage.retention import delete_records_before
+from headwater.storage.truncation import truncate_fully, truncate_to
 from tests.support.tiers import rounds
 
 CONFIG = LogConfig(segment_bytes=300, index_interval_bytes=100)

@@ -17,16 +17,16 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from tests.support.broker_campaign import BrokerCampaign
-from tests.support.client_campaign import ClientCampaign
-from tests.support.cluster_campaign import ClusterCampaign
-from tests.support.cluster_copy_campaign import ClusterCopyCampaign
-from tests.support.directory_campaign import DirectoryCampaign
-from tests.support.exactly_once_campaign import ExactlyOnceCampaign
-from tests.support.log_campaign import LogCampaign
-from tests.support.membership_campaign import KINDS, MembershipCampaign
-from tests.support.replica_campaign import ReplicaCampaign
-from tests.support.transaction_campaign import TransactionCampaign
+from headwater.sim.campaigns.broker import BrokerCampaign
+from headwater.sim.campaigns.client import ClientCampaign
+from headwater.sim.campaigns.cluster import ClusterCampaign
+from headwater.sim.campaigns.cluster_copies import ClusterCopyCampaign
+from headwater.sim.campaigns.directory import DirectoryCampaign
+from headwater.sim.campaigns.exactly_once import ExactlyOnceCampaign
+from headwater.sim.campaigns.log import LogCampaign
+from headwater.sim.campaigns.replicas import ReplicaCampaign
+from headwater.sim.campaigns.transactions import TransactionCampaign
+from tests.support.worlds.membership_campaign import KINDS, MembershipCampaign
 
 #: By run, as "campaign seed", the hash of its trace.
 Hashes = dict[str, str]

@@ -3,8 +3,8 @@
 import pytest
 
 from headwater.testing.apache_kafka import Dump, dump_log, parse_dump
-from tests.support.kafka_data import COMPACTED_TOPICS, KafkaDataDir, shared_kafka_data_dirs
-from tests.support.kafka_writer import CODECS
+from tests.support.kafka.data import COMPACTED_TOPICS, KafkaDataDir, shared_kafka_data_dirs
+from tests.support.kafka.writer import CODECS
 
 pytestmark = pytest.mark.kafka
 

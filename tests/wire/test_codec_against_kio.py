@@ -6,8 +6,8 @@ import pytest
 
 from headwater.wire.codec import decode, encode, encode_parts
 from headwater.wire.schema import NEVER_FLEXIBLE
-from tests.support.kio_messages import MessageKind, kio_bytes, message_kinds, random_pair
 from tests.support.tiers import full_tier, rounds
+from tests.support.values.kio_messages import MessageKind, kio_bytes, message_kinds, random_pair
 
 KINDS = list(message_kinds())
 

@@ -8,8 +8,8 @@ import pytest
 from headwater.wire.codec import MalformedMessageError, decode, encode
 from headwater.wire.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from headwater.wire.messages.metadata import MetadataRequest
-from tests.support.kio_messages import MessageKind, message_kinds, random_pair
 from tests.support.tiers import rounds
+from tests.support.values.kio_messages import MessageKind, message_kinds, random_pair
 
 KINDS = list(message_kinds())
 

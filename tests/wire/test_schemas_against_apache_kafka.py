@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from headwater.wire.schema import NEVER_FLEXIBLE, Field, Struct, VersionRange
-from tests.support.kafka import require_apache_kafka
-from tests.support.kio_messages import MessageKind, message_kinds
+from tests.support.kafka.node import require_apache_kafka
+from tests.support.values.kio_messages import MessageKind, message_kinds
 
 pytestmark = pytest.mark.kafka
 

@@ -10,7 +10,7 @@ import pytest
 
 from headwater.java.installation import LOGGING_CONFIGURATION
 from headwater.zookeeper.release import RELEASE, find_zookeeper, resolve_zookeeper
-from tests.support.zookeeper import require_zookeeper
+from tests.support.brokers.zookeeper import require_zookeeper
 
 SPARK_JARS = (
     "breeze_2.13-2.1.0.jar",

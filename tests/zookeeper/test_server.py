@@ -5,8 +5,8 @@ import pytest
 
 from headwater.zookeeper.ensemble import free_ports, is_free
 from headwater.zookeeper.server import ZooKeeperError, ZooKeeperServer
+from tests.support.brokers.zookeeper import require_zookeeper
 from tests.support.waiting import eventually
-from tests.support.zookeeper import require_zookeeper
 
 
 def test_a_server_starts_falls_silent_and_ends(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from headwater.wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from tests.support.broker_cluster import BrokerCluster, run_cluster_scenario
+from tests.support.brokers.broker_cluster import BrokerCluster, run_cluster_scenario
 
 
 async def alter(

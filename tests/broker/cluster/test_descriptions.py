@@ -24,8 +24,8 @@ from headwater.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from tests.support.broker_cluster import BrokerCluster, run_cluster_scenario
-from tests.support.running_broker import batch_of, produce_request
+from tests.support.brokers.broker_cluster import BrokerCluster, run_cluster_scenario
+from tests.support.brokers.running_broker import batch_of, produce_request
 
 NOW_MS = 1_700_000_000_000
 PRODUCE_VERSION = 12

@@ -22,7 +22,7 @@ from headwater.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTop
 from headwater.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from headwater.wire.messages.init_producer_id import InitProducerIdRequest
 from headwater.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.support.broker_cluster import BrokerCluster, run_cluster_scenario
+from tests.support.brokers.broker_cluster import BrokerCluster, run_cluster_scenario
 
 
 def _request(name: str, *, validate_only: bool = False, factor: int = 3) -> CreateTopicsRequest:

@@ -25,8 +25,8 @@ from headwater.wire.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from tests.support.broker_cluster import BrokerCluster, run_cluster_scenario
-from tests.support.moving_coordinators import (
+from tests.support.brokers.broker_cluster import BrokerCluster, run_cluster_scenario
+from tests.support.brokers.moving_coordinators import (
     coordinator_of,
     key_at,
     make_topic,

@@ -13,9 +13,9 @@ from headwater.broker.fetch.session import FetchSession
 from headwater.broker.fetch.sessions import EVICTION_MS, FetchSessions
 from headwater.replication.fetch import FetchedPartition, FetchTarget
 from headwater.replication.partition.partition import PartitionRead
+from headwater.sim.campaigns.logs import new_disk
 from headwater.storage.disk.files import FileRegion
 from headwater.storage.log_reads import LogRead
-from tests.support.logs import new_disk
 
 
 def _targets(count: int) -> list[FetchTarget]:

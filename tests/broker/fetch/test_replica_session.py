@@ -27,10 +27,10 @@ from headwater.replication.partition.partition import Partition
 from headwater.replication.partition.rules import AcksAllFlush, PartitionRules
 from headwater.replication.partition.shared import PartitionParts
 from headwater.replication.waiting.parked_requests import ParkedRequests
+from headwater.sim.campaigns.logs import DIRECTORY, NOW_MS, batch_of, open_log
 from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.sim.virtual_loop import VirtualLoop
-from tests.support.led_partition import HeldThreads, PlayedController
-from tests.support.logs import DIRECTORY, NOW_MS, batch_of, open_log
+from tests.support.models.led_partition import HeldThreads, PlayedController
 from tests.support.tiers import rounds
 
 TOPIC_ID = uuid.UUID(int=5)

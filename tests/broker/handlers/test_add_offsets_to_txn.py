@@ -6,8 +6,8 @@ from pathlib import Path
 
 from headwater.base.errors import ErrorCode
 from headwater.coordinator.key_hash import partition_for
-from tests.support.handler_broker import HandlerBroker, run_with_broker
-from tests.support.transaction_requests import SETTINGS, add_offsets, describe, init
+from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
+from tests.support.values.transaction_requests import SETTINGS, add_offsets, describe, init
 
 
 def test_every_version_adds_the_home_of_the_group(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from headwater.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnTransaction,
 )
-from tests.support.handler_broker import HandlerBroker, run_with_broker
-from tests.support.transaction_requests import (
+from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
+from tests.support.values.transaction_requests import (
     SETTINGS,
     add,
     codes_of,

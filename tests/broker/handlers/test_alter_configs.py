@@ -11,7 +11,7 @@ from headwater.wire.messages.alter_configs import (
     AlterConfigsResource,
     AlterConfigsResponse,
 )
-from tests.support.handler_broker import HandlerBroker, run_with_broker
+from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
 
 TOPIC, BROKER, LOGGER = 2, 4, 8
 

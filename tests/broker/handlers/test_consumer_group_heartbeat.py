@@ -18,7 +18,7 @@ from headwater.wire.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from tests.support.handler_broker import HandlerBroker, run_with_broker
+from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
 
 
 def join_request(member_id: str = "m") -> ConsumerGroupHeartbeatRequest:

@@ -27,7 +27,7 @@ from headwater.wire.messages.elect_leaders import (
     ElectLeadersResponse,
     TopicPartitions,
 )
-from tests.support.handler_broker import HandlerBroker, run_with_broker
+from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
 
 
 def own_epoch(broker: HandlerBroker) -> int:

@@ -13,7 +13,7 @@ from headwater.wire.messages.create_partitions import (
     CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
-from tests.support.handler_broker import HandlerBroker, run_with_broker
+from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
 
 Wanted = tuple[str, int, Sequence[Sequence[int]] | None]
 

@@ -17,8 +17,8 @@ from headwater.wire.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from tests.support.handler_broker import HandlerBroker, run_with_broker
-from tests.support.small_broker import until
+from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
+from tests.support.fakes.peers.small_broker import until
 
 VERSIONS = range(2, 8)
 ZERO = uuid.UUID(int=0)

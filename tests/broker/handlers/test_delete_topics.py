@@ -12,7 +12,7 @@ from headwater.wire.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from tests.support.handler_broker import HandlerBroker, run_with_broker
+from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
 
 ZERO = uuid.UUID(int=0)
 UNKNOWN_ID = uuid.UUID(int=77)

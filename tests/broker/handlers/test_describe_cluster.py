@@ -9,7 +9,7 @@ from headwater.wire.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from tests.support.handler_broker import DIALLED, HandlerBroker, run_with_broker
+from tests.support.brokers.handler_broker import DIALLED, HandlerBroker, run_with_broker
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])

@@ -14,7 +14,7 @@ from headwater.wire.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
-from tests.support.handler_broker import HandlerBroker, run_with_broker
+from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
 
 TOPIC, BROKER, LOGGER = 2, 4, 8
 

@@ -14,9 +14,14 @@ from headwater.wire.messages.describe_groups import (
     DescribeGroupsResponse,
 )
 from headwater.wire.messages.join_group import JoinGroupResponse
-from tests.support.classic_world import subscription
-from tests.support.group_requests import GROUP, join_request, run_with_coordinator, stable_member
-from tests.support.handler_broker import HandlerBroker
+from tests.support.brokers.handler_broker import HandlerBroker
+from tests.support.values.group_requests import (
+    GROUP,
+    join_request,
+    run_with_coordinator,
+    stable_member,
+)
+from tests.support.worlds.classic_world import subscription
 
 _VERSIONS = range(7)
 

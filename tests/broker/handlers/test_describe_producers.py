@@ -15,7 +15,7 @@ from headwater.wire.records import (
     encode_batch,
     encode_end_transaction_marker,
 )
-from tests.support.handler_broker import BASE_TIMESTAMP, HandlerBroker, run_with_broker
+from tests.support.brokers.handler_broker import BASE_TIMESTAMP, HandlerBroker, run_with_broker
 
 
 def _append(broker: HandlerBroker, producer_id: int, *, transactional: bool, count: int) -> None:

@@ -13,7 +13,7 @@ from headwater.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
     TopicRequest,
 )
-from tests.support.handler_broker import HandlerBroker, run_with_broker
+from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
 from tests.support.tiers import rounds
 
 Shape = list[tuple[str | None, list[int]]]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from headwater.base.errors import ErrorCode
-from tests.support.handler_broker import HandlerBroker, run_with_broker
-from tests.support.transaction_requests import SETTINGS, add, describe, init
+from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
+from tests.support.values.transaction_requests import SETTINGS, add, describe, init
 
 
 def test_an_open_transaction_is_described(tmp_path: Path) -> None:

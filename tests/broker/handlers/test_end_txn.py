@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from headwater.base.errors import ErrorCode
-from tests.support.handler_broker import HandlerBroker, run_with_broker
-from tests.support.transaction_requests import SETTINGS, Producer, add, end, init, state_of
+from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
+from tests.support.values.transaction_requests import SETTINGS, Producer, add, end, init, state_of
 
 
 async def reaches(broker: HandlerBroker, producer: Producer, state: str) -> None:

@@ -16,7 +16,7 @@ from headwater.wire.messages.fetch import (
     PartitionData,
 )
 from headwater.wire.records import ControlType, encode_end_transaction_marker
-from tests.support.running_broker import (
+from tests.support.brokers.running_broker import (
     FETCH_VERSION,
     RunningBroker,
     batch_of,

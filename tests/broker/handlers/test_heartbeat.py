@@ -4,8 +4,8 @@ from pathlib import Path
 
 from headwater.base.errors import ErrorCode
 from headwater.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from tests.support.group_requests import GROUP, loading, run_with_coordinator, stable_member
-from tests.support.handler_broker import HandlerBroker
+from tests.support.brokers.handler_broker import HandlerBroker
+from tests.support.values.group_requests import GROUP, loading, run_with_coordinator, stable_member
 
 
 async def beat(

@@ -13,7 +13,7 @@ from headwater.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from tests.support.handler_broker import HandlerBroker, run_with_broker
+from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
 
 LOGGER_OF_TEST = logging.getLogger(__name__)
 TOPIC, BROKER, LOGGER = 2, 4, 8

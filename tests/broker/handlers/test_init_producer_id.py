@@ -6,8 +6,8 @@ import pytest
 
 from headwater.base.errors import ErrorCode
 from headwater.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from tests.support.handler_broker import HandlerBroker, run_with_broker
-from tests.support.transaction_requests import SETTINGS, add, end, init
+from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
+from tests.support.values.transaction_requests import SETTINGS, add, end, init
 
 
 async def ask(

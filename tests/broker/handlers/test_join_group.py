@@ -4,9 +4,14 @@ from pathlib import Path
 
 from headwater.base.errors import ErrorCode
 from headwater.wire.messages.join_group import JoinGroupRequestProtocol, JoinGroupResponse
-from tests.support.classic_world import subscription
-from tests.support.group_requests import join, join_request, run_with_coordinator, stable_member
-from tests.support.handler_broker import HandlerBroker, run_with_broker
+from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
+from tests.support.values.group_requests import (
+    join,
+    join_request,
+    run_with_coordinator,
+    stable_member,
+)
+from tests.support.worlds.classic_world import subscription
 
 _VERSIONS = range(10)
 

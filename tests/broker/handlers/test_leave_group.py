@@ -9,8 +9,13 @@ from headwater.wire.messages.leave_group import (
     LeaveGroupResponse,
     MemberIdentity,
 )
-from tests.support.group_requests import GROUP, join_request, run_with_coordinator, stable_member
-from tests.support.handler_broker import HandlerBroker
+from tests.support.brokers.handler_broker import HandlerBroker
+from tests.support.values.group_requests import (
+    GROUP,
+    join_request,
+    run_with_coordinator,
+    stable_member,
+)
 
 
 def test_older_versions_name_one_member_and_answer_for_all(tmp_path: Path) -> None:

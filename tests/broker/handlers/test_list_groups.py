@@ -9,8 +9,13 @@ from headwater.wire.messages.consumer_group_heartbeat import (
 )
 from headwater.wire.messages.join_group import JoinGroupResponse
 from headwater.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from tests.support.group_requests import join_request, loading, run_with_coordinator, stable_member
-from tests.support.handler_broker import HandlerBroker, run_with_broker
+from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
+from tests.support.values.group_requests import (
+    join_request,
+    loading,
+    run_with_coordinator,
+    stable_member,
+)
 
 
 async def names(

@@ -19,7 +19,7 @@ from headwater.wire.records import (
     encode_batch,
     encode_end_transaction_marker,
 )
-from tests.support.handler_broker import BASE_TIMESTAMP, HandlerBroker, run_with_broker
+from tests.support.brokers.handler_broker import BASE_TIMESTAMP, HandlerBroker, run_with_broker
 
 Found = tuple[int, int, int, int]
 """Error code, offset, timestamp, leader epoch."""

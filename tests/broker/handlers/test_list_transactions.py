@@ -9,8 +9,8 @@ from headwater.wire.messages.list_transactions import (
     ListTransactionsRequest,
     ListTransactionsResponse,
 )
-from tests.support.handler_broker import HandlerBroker, run_with_broker
-from tests.support.transaction_requests import SETTINGS, add, init
+from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
+from tests.support.values.transaction_requests import SETTINGS, add, init
 
 
 async def names(

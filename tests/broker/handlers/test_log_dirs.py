@@ -20,7 +20,7 @@ from headwater.wire.messages.describe_log_dirs import (
     DescribeLogDirsResponse,
     DescribeLogDirsResult,
 )
-from tests.support.handler_broker import HandlerBroker, run_with_broker
+from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
 
 #: Topic, partition, size, lag, whether it is a copy on its way.
 Entry = tuple[str, int, int, int, bool]

@@ -13,7 +13,7 @@ from headwater.wire.messages.metadata import (
     MetadataResponse,
     MetadataResponseTopic,
 )
-from tests.support.handler_broker import DIALLED, HandlerBroker, run_with_broker
+from tests.support.brokers.handler_broker import DIALLED, HandlerBroker, run_with_broker
 
 VERSIONS = range(
     SCHEMA_VERSIONS[ApiKey.METADATA].lowest, SCHEMA_VERSIONS[ApiKey.METADATA].highest + 1

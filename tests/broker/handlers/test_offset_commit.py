@@ -27,14 +27,14 @@ from headwater.wire.messages.offset_fetch import (
     OffsetFetchResponse,
 )
 from headwater.wire.records import ControlType
-from tests.support.handler_broker import HandlerBroker, run_with_broker
-from tests.support.offset_requests import (
+from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
+from tests.support.values.offset_requests import (
     COORDINATOR_SETTINGS,
     commit_codes,
     committed_offsets,
     fetch_groups,
 )
-from tests.support.offset_world import OUTSIDER
+from tests.support.worlds.offset_world import OUTSIDER
 
 UNKNOWN_ID = uuid.UUID(int=99)
 ORDERS = TopicPartition("orders", 0)

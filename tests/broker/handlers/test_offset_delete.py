@@ -15,8 +15,12 @@ from headwater.wire.messages.offset_delete import (
     OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
 )
-from tests.support.handler_broker import HandlerBroker, run_with_broker
-from tests.support.offset_requests import COORDINATOR_SETTINGS, commit_codes, committed_offsets
+from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
+from tests.support.values.offset_requests import (
+    COORDINATOR_SETTINGS,
+    commit_codes,
+    committed_offsets,
+)
 
 
 def delete_request(group_id: str, *names: str) -> OffsetDeleteRequest:

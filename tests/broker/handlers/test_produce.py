@@ -17,7 +17,7 @@ from headwater.wire.messages.produce import (
     TopicProduceData,
 )
 from headwater.wire.records import Compression, Record, encode_batch
-from tests.support.running_broker import (
+from tests.support.brokers.running_broker import (
     PRODUCE_VERSION,
     RunningBroker,
     batch_of,

@@ -14,9 +14,9 @@ from headwater.broker.wiring.coordinator_topics import CoordinatorKind
 from headwater.coordinator.outcome import ProducerIdentity
 from headwater.storage.producers.transaction_verification import Question
 from headwater.wire.records import Record, encode_batch
-from tests.support.running_broker import RunningBroker, batch_of, run_broker_scenario
-from tests.support.small_broker import until
-from tests.support.transactional_client import (
+from tests.support.brokers.running_broker import RunningBroker, batch_of, run_broker_scenario
+from tests.support.fakes.peers.small_broker import until
+from tests.support.traffic.transactional_client import (
     Partition,
     TransactionalProducer,
     marker_codes,

@@ -7,7 +7,8 @@ from headwater.base.errors import ErrorCode
 from headwater.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from headwater.wire.messages.join_group import JoinGroupResponse
 from headwater.wire.messages.sync_group import SyncGroupRequestAssignment, SyncGroupResponse
-from tests.support.group_requests import (
+from tests.support.brokers.handler_broker import HandlerBroker
+from tests.support.values.group_requests import (
     GROUP,
     join,
     join_request,
@@ -15,7 +16,6 @@ from tests.support.group_requests import (
     stable_member,
     sync_request,
 )
-from tests.support.handler_broker import HandlerBroker
 
 _VERSIONS = range(6)
 

@@ -31,8 +31,8 @@ from headwater.wire.messages.txn_offset_commit import (
     TxnOffsetCommitResponse,
 )
 from headwater.wire.records import ControlType
-from tests.support.handler_broker import HandlerBroker, run_with_broker
-from tests.support.offset_requests import (
+from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
+from tests.support.values.offset_requests import (
     COORDINATOR_SETTINGS,
     committed_offsets,
     fetch_groups,

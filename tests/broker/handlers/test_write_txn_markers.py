@@ -20,8 +20,8 @@ from headwater.wire.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from headwater.wire.records import Record, encode_batch, read_batch_header
-from tests.support.handler_broker import BASE_TIMESTAMP, HandlerBroker, run_with_broker
-from tests.support.transactional_client import marker_codes, marker_request
+from tests.support.brokers.handler_broker import BASE_TIMESTAMP, HandlerBroker, run_with_broker
+from tests.support.traffic.transactional_client import marker_codes, marker_request
 
 BROKER = PeerIdentity(0)
 

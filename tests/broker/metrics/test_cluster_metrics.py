@@ -5,8 +5,8 @@ from pathlib import Path
 from headwater.broker.metrics.controller_metrics import controller_metrics
 from headwater.broker.metrics.replication_metrics import replication_metrics
 from headwater.wire.records import Record, encode_batch
-from tests.support.broker_cluster import BrokerCluster, run_cluster_scenario
-from tests.support.handler_broker import BASE_TIMESTAMP
+from tests.support.brokers.broker_cluster import BrokerCluster, run_cluster_scenario
+from tests.support.brokers.handler_broker import BASE_TIMESTAMP
 from tests.support.metric_figures import figure, read
 
 SHRINKING = {"replica.lag.time.max.ms": "500"}

@@ -23,7 +23,7 @@ from headwater.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from tests.support.handler_broker import HandlerBroker, run_with_broker
+from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
 from tests.support.metric_figures import Figures, figure, read
 
 COMMIT_VERSION = 9

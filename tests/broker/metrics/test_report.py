@@ -10,7 +10,7 @@ from headwater.broker.metrics.load_meter import LoadMeter
 from headwater.broker.metrics.report import MetricsReport
 from headwater.net.limits import ConnectionLimits
 from headwater.wire.api_keys import ApiKey
-from tests.support.handler_broker import HandlerBroker, run_with_broker
+from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
 from tests.support.metric_figures import figure, read
 
 

@@ -34,7 +34,7 @@ from headwater.wire.messages.metadata import (
     MetadataResponse,
 )
 from tests.support.async_tests import run_async
-from tests.support.small_broker import SmallBroker, until
+from tests.support.fakes.peers.small_broker import SmallBroker, until
 
 _OWN, _OTHER = 1, 2
 _SECRET = b"s" * 32

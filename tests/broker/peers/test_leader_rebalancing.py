@@ -12,7 +12,7 @@ from headwater.broker.peers.leader_rebalancing import LeaderRebalancing
 from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.cluster.image.image import ClusterImage
 from headwater.sim.virtual_loop import VirtualLoop
-from tests.support.cluster_images import image_of, partition_of
+from tests.support.values.cluster_images import image_of, partition_of
 
 #: Half of what prefers broker 1 is led by broker 2.
 HALF = image_of([partition_of((1, 2), 1, (1, 2)), partition_of((1, 2), 2, (1, 2))])

@@ -27,7 +27,7 @@ from headwater.wire.messages.create_topics import (
     CreateTopicsResponse,
 )
 from headwater.wire.schema import Message
-from tests.support.handler_broker import FakeConnection
+from tests.support.brokers.handler_broker import FakeConnection
 
 VERSION = 5
 REQUEST = CreateTopicsRequest(topics=[CreatableTopic(name="orders")], timeout_ms=20_000)

@@ -4,7 +4,7 @@ import asyncio
 from functools import partial
 
 from headwater.broker.requests.tasks import BEGUN_PER_ROUND, RequestTasks
-from tests.support.transports import turns
+from tests.support.fakes.peers.transports import turns
 
 
 def test_tasks_begin_in_their_order_and_some_in_a_round() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from headwater.base.settings import SettingError
 from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.broker.settings.tables import BROKER_SETTINGS
-from tests.support.config_image import FakeConfigImage
+from tests.support.fakes.peers.config_image import FakeConfigImage
 
 THREADS = "num.io.threads"
 MAYBE = st.none() | st.integers(min_value=1, max_value=100)

@@ -15,7 +15,7 @@ from headwater.cluster.store.zookeeper.connector import Digest
 from headwater.cluster.topics.new_topic import NewTopic
 from headwater.replication.following.options import FetcherOptions
 from headwater.wire.messages.find_coordinator import FindCoordinatorRequest
-from tests.support.broker_cluster import BrokerCluster, run_cluster_scenario
+from tests.support.brokers.broker_cluster import BrokerCluster, run_cluster_scenario
 
 ALL_BROKERS = ConfigResource(ResourceKind.BROKER, "")
 

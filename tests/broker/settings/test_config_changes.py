@@ -16,7 +16,7 @@ from headwater.broker.settings.config_changes import (
 )
 from headwater.broker.settings.dynamic_settings import check_dynamic
 from headwater.broker.settings.tables import TOPIC_SETTINGS
-from tests.support.config_image import FakeConfigImage
+from tests.support.fakes.peers.config_image import FakeConfigImage
 
 SET, DELETE, APPEND, SUBTRACT = Operation
 INVALID_REQUEST, INVALID_CONFIG = ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_CONFIG

@@ -10,7 +10,7 @@ from headwater.broker.settings.config_entries import (
     topic_entries,
 )
 from headwater.broker.settings.tables import BROKER_SETTINGS, TOPIC_SETTINGS
-from tests.support.config_image import FakeConfigImage
+from tests.support.fakes.peers.config_image import FakeConfigImage
 
 TOPIC = ConfigSource.DYNAMIC_TOPIC_CONFIG
 BROKER = ConfigSource.DYNAMIC_BROKER_CONFIG

@@ -11,7 +11,7 @@ from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.broker.settings.connection_limits import make_connection_limits
 from headwater.broker.settings.rows.network import host_limits
 from headwater.broker.settings.tables import BROKER_SETTINGS
-from tests.support.config_image import FakeConfigImage
+from tests.support.fakes.peers.config_image import FakeConfigImage
 
 
 def test_limits_are_those_of_the_settings() -> None:

@@ -14,7 +14,7 @@ from headwater.cluster.image.image import ConfigResource, PartitionImage, Resour
 from headwater.cluster.topics.new_topic import NewTopic
 from headwater.storage.flush import RunInThread
 from headwater.wire.records import Record, encode_batch
-from tests.support.handler_broker import BASE_TIMESTAMP, HandlerBroker, run_with_broker
+from tests.support.brokers.handler_broker import BASE_TIMESTAMP, HandlerBroker, run_with_broker
 
 ALL_BROKERS = ConfigResource(ResourceKind.BROKER, "")
 

@@ -14,7 +14,7 @@ import pytest
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.replication.partition.partition import Partition
 from headwater.wire.records import Compression, Record, encode_batch
-from tests.support.handler_broker import HandlerBroker, run_with_broker
+from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
 
 HOUR_MS = 3_600_000
 #: Periodic tasks begin at once and come around often.

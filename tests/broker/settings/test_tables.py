@@ -4,7 +4,7 @@ import pytest
 
 from headwater.base.settings import DynamicScope, SettingKind
 from headwater.broker.settings.tables import BROKER_SETTINGS, TOPIC_SETTINGS
-from tests.support.kafka_settings import KAFKA_SETTINGS
+from tests.support.kafka.settings import KAFKA_SETTINGS
 
 OURS = {
     "acks.all.flush",

@@ -20,7 +20,7 @@ from headwater.cluster.store.embedded.store import EmbeddedConnector, EmbeddedSt
 from headwater.cluster.store.errors import SessionExpiredError, UncertainWriteError
 from headwater.cluster.store.metadata_store import Operation, Result, StoreConnector
 from headwater.storage.flush import RunInThread
-from tests.support.running_broker import broker_settings
+from tests.support.brokers.running_broker import broker_settings
 
 
 class FragileConnector(EmbeddedConnector):

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from tests.support.marker_world import (
+from tests.support.tiers import rounds
+from tests.support.worlds.marker_world import (
     COORDINATOR_EPOCH,
     MarkerWorld,
     image_of,
     prepared,
     run_marker_world,
 )
-from tests.support.tiers import rounds
 
 _A0, _A1, _B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 _LEADERS = {"a": [1, 2], "b": [2]}

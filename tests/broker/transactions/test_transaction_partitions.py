@@ -28,7 +28,7 @@ from headwater.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopicResult,
 )
-from tests.support.marker_world import topic_image
+from tests.support.worlds.marker_world import topic_image
 
 _A0, _A1, _B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 _PRODUCER = ProducerIdentity(7, 2)

@@ -18,8 +18,8 @@ from headwater.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from tests.support.running_broker import RunningBroker, run_broker_scenario
-from tests.support.transactional_client import TransactionalProducer, read_committed
+from tests.support.brokers.running_broker import RunningBroker, run_broker_scenario
+from tests.support.traffic.transactional_client import TransactionalProducer, read_committed
 
 _SETTINGS = {
     "offsets.topic.num.partitions": "3",

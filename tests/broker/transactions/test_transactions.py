@@ -22,15 +22,15 @@ from headwater.wire.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from tests.support.running_broker import (
+from tests.support.brokers.running_broker import (
     FETCH_VERSION,
     RunningBroker,
     fetch_request,
     run_broker_scenario,
 )
-from tests.support.small_broker import until
+from tests.support.fakes.peers.small_broker import until
 from tests.support.tiers import rounds
-from tests.support.transactional_client import (
+from tests.support.traffic.transactional_client import (
     TransactionalProducer,
     committed_records,
     fetch_committed,

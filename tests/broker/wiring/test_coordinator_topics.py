@@ -24,7 +24,7 @@ from headwater.wire.messages.offset_commit import (
     OffsetCommitResponse,
 )
 from headwater.wire.records import Compression, read_batch_header
-from tests.support.handler_broker import DIALLED, HandlerBroker, run_with_broker
+from tests.support.brokers.handler_broker import DIALLED, HandlerBroker, run_with_broker
 
 
 async def find(broker: HandlerBroker, *keys: str, kind: int = 0) -> FindCoordinatorResponse:

@@ -20,7 +20,7 @@ from headwater.client.admin import LogDirectory
 from headwater.client.cluster_metadata import PartitionInfo, TopicInfo
 from headwater.testing import broker
 from headwater.testing.running_broker import RunningBroker
-from tests.support.clusters import Cluster
+from tests.support.brokers.clusters import Cluster
 
 GOOD, NOTE, PROBLEM = Verdict.GOOD, Verdict.NOTE, Verdict.PROBLEM
 

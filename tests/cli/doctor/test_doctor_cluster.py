@@ -13,7 +13,7 @@ from headwater.cli.doctor.findings import Finding, Verdict
 from headwater.cli.doctor.replica_check import check_missing_brokers
 from headwater.cli.doctor.zookeeper_check import ServerAnswer, judge, server_addresses
 from headwater.client.cluster_metadata import PartitionInfo, TopicInfo
-from tests.support.broker_cluster import BrokerCluster, run_cluster_scenario
+from tests.support.brokers.broker_cluster import BrokerCluster, run_cluster_scenario
 
 GOOD, NOTE, PROBLEM = Verdict.GOOD, Verdict.NOTE, Verdict.PROBLEM
 ORDERS = TopicInfo("orders", uuid.UUID(int=1), False, (PartitionInfo(0, 1, 0, (1, 2, 3), (1, 2)),))

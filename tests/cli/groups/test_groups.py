@@ -2,10 +2,10 @@ import json
 
 import pytest
 
-from tests.support.clusters import Cluster
+from tests.support.brokers.clusters import Cluster
 from tests.support.command import Finished, run_command
-from tests.support.group_members import group_member
 from tests.support.group_tables import Command, cells, offsets_of
+from tests.support.other_clients.group_members import group_member
 from tests.support.waiting import eventually
 
 OFFSET_HEADERS = [

@@ -7,7 +7,7 @@ import pytest
 from headwater.pipeline.lake.lake_table import LakeTable
 from headwater.testing.running_broker import RunningBroker
 from tests.support.command import Finished, run_command
-from tests.support.lakes import archive_numbers, write_rows
+from tests.support.spark.lakes import archive_numbers, write_rows
 
 
 def lake(*arguments: object) -> Finished:

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 from headwater.cli.log.command import app
 from headwater.storage.disk.files import DiskFiles
 from headwater.wire.records import Record, encode_batch
-from tests.support.varied_log import write_varied_log
+from tests.support.logs.varied_log import write_varied_log
 
 LOG_NAME = f"{0:020d}.log"
 

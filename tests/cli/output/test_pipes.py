@@ -15,7 +15,7 @@ from typing import IO
 
 import pytest
 
-from tests.support.clusters import Cluster
+from tests.support.brokers.clusters import Cluster
 from tests.support.command import run_command
 from tests.support.waiting import eventually
 

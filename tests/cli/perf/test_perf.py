@@ -10,7 +10,7 @@ from headwater.cli.perf.report import Latencies, PerfResult
 from headwater.cli.perf.runs import random_values
 from headwater.testing import broker
 from headwater.testing.running_broker import RunningBroker
-from tests.support.clusters import Cluster
+from tests.support.brokers.clusters import Cluster
 
 
 @pytest.fixture(scope="module")

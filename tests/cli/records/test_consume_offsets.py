@@ -22,10 +22,10 @@ from headwater.wire.messages.offset_delete import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from tests.support.clients_groups_raw import join_alone, wait_for_coordinators
-from tests.support.clients_raw import RawConnection
-from tests.support.clusters import Cluster
+from tests.support.brokers.clusters import Cluster
 from tests.support.command import Finished, run_command
+from tests.support.other_clients.groups.raw import join_alone, wait_for_coordinators
+from tests.support.other_clients.raw import RawConnection
 from tests.support.waiting import eventually
 
 OFFSETS_TOPIC = "__consumer_offsets"

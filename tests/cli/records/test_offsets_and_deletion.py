@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.clusters import Cluster
+from tests.support.brokers.clusters import Cluster
 from tests.support.command import Finished, run_command
 
 Command = Callable[..., Finished]

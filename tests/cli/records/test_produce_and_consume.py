@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from headwater.client.partitioner import partition_for_key
-from tests.support.clusters import Cluster
+from tests.support.brokers.clusters import Cluster
 from tests.support.command import Finished, run_command
 from tests.support.waiting import eventually
 

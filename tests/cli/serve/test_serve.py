@@ -13,7 +13,7 @@ from headwater.cli.serve.command import DEFAULT_LISTEN
 from headwater.cli.serve.durability_promise import durability_promise
 from headwater.cli.serve.settings import serve_settings
 from headwater.testing import broker
-from tests.support.serve_process import run_serve, serving
+from tests.support.brokers.serve_process import run_serve, serving
 
 
 def settings_of(

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from headwater.cli.app import main
+from tests.support.brokers.serve_process import serving
+from tests.support.brokers.zookeeper import fresh_chroot, shared_zookeeper
 from tests.support.command import run_command
-from tests.support.serve_process import serving
-from tests.support.zookeeper import fresh_chroot, shared_zookeeper
 
 QUICK_SESSIONS = ("--set", "zookeeper.session.timeout.ms=2000")
 

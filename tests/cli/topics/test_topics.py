@@ -4,7 +4,7 @@ from collections.abc import Callable
 import pytest
 
 from headwater.base.ids import topic_id_from_text
-from tests.support.clusters import Cluster
+from tests.support.brokers.clusters import Cluster
 from tests.support.command import Finished, run_command
 from tests.support.waiting import eventually
 

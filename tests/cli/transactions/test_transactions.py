@@ -24,9 +24,9 @@ from headwater.wire.messages.produce import (
     TopicProduceData,
 )
 from headwater.wire.records import Record, encode_batch
-from tests.support.clusters import Cluster
+from tests.support.brokers.clusters import Cluster
 from tests.support.command import Finished, run_command
-from tests.support.kafka import require_confluent_kafka
+from tests.support.kafka.node import require_confluent_kafka
 from tests.support.waiting import eventually
 
 Command = Callable[..., Finished]

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
+from tests.support.brokers.zookeeper import require_zookeeper
 from tests.support.waiting import eventually
-from tests.support.zookeeper import require_zookeeper
 
 READY = re.compile(r"^ZooKeeper is ready at (\S+) \(started in [\d.]+ s\)$", re.M)
 LIMIT_S = 120.0

@@ -24,8 +24,8 @@ from headwater.client.errors import UnknownTopicError
 from headwater.client.producer.async_producer import AsyncProducer
 from headwater.net.peer_channel import UnsupportedVersionError
 from headwater.wire.api_keys import ApiKey
-from tests.support.clusters import Cluster
-from tests.support.kafka import require_confluent_kafka
+from tests.support.brokers.clusters import Cluster
+from tests.support.kafka.node import require_confluent_kafka
 
 #: Not so old that it would be deleted for its age.
 BASE_MS = int(time.time() * 1000) - 60_000

@@ -11,9 +11,9 @@ from headwater.client.admin import AdminOperations, CommittedOffset, NewTopic, r
 from headwater.client.cluster_connection import ClusterConnection
 from headwater.client.errors import DeadlineError, UnknownGroupError
 from headwater.client.kafka_errors import UnknownTopicOrPartitionError
-from tests.support.clusters import Cluster
-from tests.support.group_members import group_member
-from tests.support.kafka import require_confluent_kafka
+from tests.support.brokers.clusters import Cluster
+from tests.support.kafka.node import require_confluent_kafka
+from tests.support.other_clients.group_members import group_member
 
 Scenario = Callable[[AdminOperations], Awaitable[None]]
 

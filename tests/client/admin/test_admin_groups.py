@@ -46,8 +46,8 @@ from headwater.wire.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from tests.support.async_tests import run_async
-from tests.support.scripted_cluster import Call, ScriptedCluster
-from tests.support.scripted_coordinators import connection_to, place_coordinators
+from tests.support.fakes.peers.scripted_cluster import Call, ScriptedCluster
+from tests.support.fakes.peers.scripted_coordinators import connection_to, place_coordinators
 
 ORDERS = [TopicPartition("orders", number) for number in range(3)]
 ASSIGNED = [AssignedTopic(topic="orders", partitions=[2, 0])]

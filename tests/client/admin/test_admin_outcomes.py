@@ -30,7 +30,7 @@ from headwater.wire.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from tests.support.async_tests import run_async
-from tests.support.scripted_cluster import Call, Disconnect, ScriptedCluster
+from tests.support.fakes.peers.scripted_cluster import Call, Disconnect, ScriptedCluster
 
 
 def connection_to(cluster: ScriptedCluster, timeout_s: float = 10.0) -> ClusterConnection:

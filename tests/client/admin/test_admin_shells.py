@@ -17,9 +17,9 @@ from headwater.client.admin import (
     ResourceType,
     require_all,
 )
+from headwater.testing.broker_process import free_port
 from tests.support.async_tests import run_async
-from tests.support.broker_process import free_port
-from tests.support.clusters import Cluster
+from tests.support.brokers.clusters import Cluster
 from tests.support.waiting import eventually
 
 

@@ -30,8 +30,8 @@ from headwater.wire.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from tests.support.async_tests import run_async
-from tests.support.scripted_cluster import Call, ScriptedCluster
-from tests.support.scripted_coordinators import connection_to, place_coordinators
+from tests.support.fakes.peers.scripted_cluster import Call, ScriptedCluster
+from tests.support.fakes.peers.scripted_coordinators import connection_to, place_coordinators
 
 ORDERS = [TopicPartition("orders", number) for number in range(5)]
 NOW_MS = 1_000_000_000

@@ -8,7 +8,7 @@ from headwater.client.admin import Admin, require_all
 from headwater.client.producer.idempotence.identity import PreparedTransactionState
 from headwater.client.producer.producer import Producer
 from headwater.testing.running_broker import RunningBroker
-from tests.support.whole_topic import create_topic, read_topic
+from tests.support.values.whole_topic import create_topic, read_topic
 
 
 @pytest.fixture(scope="module")

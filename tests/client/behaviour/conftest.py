@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from headwater.testing.apache_kafka import KafkaNode
-from tests.support.broker_process import BrokerProcess
-from tests.support.clusters import HEADWATER, KINDS, Cluster, running_cluster
-from tests.support.kafka import small_node
+from headwater.testing.broker_process import BrokerProcess
+from tests.support.brokers.clusters import HEADWATER, KINDS, Cluster, running_cluster
+from tests.support.kafka.node import small_node
 
 #: Short, so that tests see a session end, and hear soon what a coordinator has decided.
 SETTINGS = {

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from headwater import Consumer, Producer, TopicPartition
-from tests.support.client_users import create_topic, partitions_of, read_all
-from tests.support.clusters import Cluster
+from tests.support.brokers.clusters import Cluster
+from tests.support.other_clients.users import create_topic, partitions_of, read_all
 
 
 def take_arrow(consumer: Consumer, count: int) -> pa.Table:

@@ -11,8 +11,14 @@ import pytest
 from headwater import AsyncConsumer, AsyncProducer, KafkaError, RecordMetadata, TopicPartition
 from headwater.client.consumer.listeners import RebalanceListener
 from tests.support.async_tests import run_async
-from tests.support.client_users import create_topic, numbers, partitions_of, read_all, values_of
-from tests.support.clusters import Cluster
+from tests.support.brokers.clusters import Cluster
+from tests.support.other_clients.users import (
+    create_topic,
+    numbers,
+    partitions_of,
+    read_all,
+    values_of,
+)
 
 
 @pytest.fixture

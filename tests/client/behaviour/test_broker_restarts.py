@@ -10,8 +10,8 @@ import pytest
 
 from headwater import Consumer, Producer, TopicPartition
 from headwater.testing.apache_kafka import KafkaNode
-from tests.support.broker_process import BrokerProcess
-from tests.support.client_users import (
+from headwater.testing.broker_process import BrokerProcess
+from tests.support.other_clients.users import (
     Poller,
     create_topic,
     partitions_of,
@@ -20,7 +20,7 @@ from tests.support.client_users import (
     take,
     wait_for,
 )
-from tests.support.steady_writer import SteadyWriter
+from tests.support.traffic.steady_writer import SteadyWriter
 
 QUICK: Mapping[str, object] = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200}
 

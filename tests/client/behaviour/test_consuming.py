@@ -8,7 +8,8 @@ import pytest
 
 from headwater import Admin, Consumer, KafkaError, Producer, TopicPartition
 from headwater.client.admin import require_all
-from tests.support.client_users import (
+from tests.support.brokers.clusters import Cluster
+from tests.support.other_clients.users import (
     create_topic,
     numbers,
     partitions_of,
@@ -16,7 +17,6 @@ from tests.support.client_users import (
     values_of,
     wait_for,
 )
-from tests.support.clusters import Cluster
 
 START_MS = 1_700_000_000_000
 

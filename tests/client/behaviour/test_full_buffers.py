@@ -10,8 +10,8 @@ import pytest
 from headwater import KafkaError, Producer
 from headwater.base.errors import ErrorCode
 from headwater.testing.apache_kafka import KafkaNode
-from tests.support.broker_process import BrokerProcess
-from tests.support.client_users import create_topic, read_all, values_of
+from headwater.testing.broker_process import BrokerProcess
+from tests.support.other_clients.users import create_topic, read_all, values_of
 
 QUICK: Mapping[str, object] = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200}
 VALUES = [b"%4d" % number * 1_000 for number in range(30)]

@@ -9,7 +9,8 @@ import pytest
 
 from headwater import Admin, Consumer, KafkaError, OffsetAndMetadata, Producer, TopicPartition
 from headwater.client.consumer.listeners import RebalanceListener
-from tests.support.client_users import (
+from tests.support.brokers.clusters import Cluster
+from tests.support.other_clients.users import (
     Poller,
     create_topic,
     numbers,
@@ -19,7 +20,6 @@ from tests.support.client_users import (
     values_of,
     wait_for,
 )
-from tests.support.clusters import Cluster
 
 PROTOCOLS = ["classic", "consumer"]
 

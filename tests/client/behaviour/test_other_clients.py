@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from headwater import Consumer, Producer, TopicPartition
-from tests.support.client_users import (
+from tests.support.brokers.clusters import Cluster
+from tests.support.kafka.node import require_confluent_kafka
+from tests.support.other_clients.users import (
     Poller,
     create_topic,
     numbers,
@@ -19,8 +21,6 @@ from tests.support.client_users import (
     values_of,
     wait_for,
 )
-from tests.support.clusters import Cluster
-from tests.support.kafka import require_confluent_kafka
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ import pytest
 
 from headwater import KafkaError, Producer, RecordMetadata
 from headwater.base.errors import ErrorCode
-from tests.support.client_users import create_topic, numbers, read_all, values_of, wait_for
-from tests.support.clusters import Cluster
+from tests.support.brokers.clusters import Cluster
+from tests.support.other_clients.users import create_topic, numbers, read_all, values_of, wait_for
 
 
 def test_a_record_comes_back_as_it_was_sent(cluster: Cluster) -> None:

@@ -12,7 +12,8 @@ import pytest
 
 from headwater import Consumer, KafkaError, Producer, TopicPartition
 from headwater.base.errors import ErrorCode
-from tests.support.client_users import (
+from tests.support.kafka.cluster import BROKER_IDS, KafkaCluster
+from tests.support.other_clients.users import (
     Poller,
     numbers,
     partitions_of,
@@ -22,8 +23,7 @@ from tests.support.client_users import (
     values_of,
     wait_for,
 )
-from tests.support.kafka_cluster import BROKER_IDS, KafkaCluster
-from tests.support.steady_writer import SteadyWriter
+from tests.support.traffic.steady_writer import SteadyWriter
 
 pytestmark = [pytest.mark.full, pytest.mark.kafka]
 

@@ -6,8 +6,8 @@ import pytest
 
 from headwater import Consumer, ConsumerRecord, KafkaError, Producer, TopicPartition
 from headwater.base.errors import ErrorCode
-from tests.support.client_users import create_topic, numbers, read_all, take, values_of
-from tests.support.clusters import Cluster
+from tests.support.brokers.clusters import Cluster
+from tests.support.other_clients.users import create_topic, numbers, read_all, take, values_of
 
 COMMITTED = "read_committed"
 

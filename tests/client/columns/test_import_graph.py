@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.serve_process import serving
+from tests.support.brokers.serve_process import serving
 
 BROKER = "import headwater.cli.app, headwater.cli.serve.broker_process, headwater.broker.server"
 CLIENT = "import headwater; headwater.Producer, headwater.Consumer, headwater.Admin"

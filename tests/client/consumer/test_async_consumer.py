@@ -16,8 +16,8 @@ from headwater.client.consumer.listeners import RebalanceListener
 from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.errors import ClientClosedError
 from tests.support.async_tests import run_async
-from tests.support.clusters import Cluster
-from tests.support.filled_topics import fill, new_topic, numbers
+from tests.support.brokers.clusters import Cluster
+from tests.support.values.filled_topics import fill, new_topic, numbers
 
 
 def member(cluster: Cluster, group_id: str, **settings: Any) -> AsyncConsumer:

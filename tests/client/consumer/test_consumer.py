@@ -24,8 +24,8 @@ from headwater.client.consumer.errors import (
 from headwater.client.errors import ClientClosedError, DeadlineError
 from headwater.client.producer.producer import Producer
 from headwater.testing.running_broker import RunningBroker
-from tests.support.clusters import Cluster
-from tests.support.filled_topics import delete_before, fill, new_topic, numbers, read
+from tests.support.brokers.clusters import Cluster
+from tests.support.values.filled_topics import delete_before, fill, new_topic, numbers, read
 
 
 def reader(cluster: Cluster, topic: str, *partitions: int, **settings: Any) -> Consumer:

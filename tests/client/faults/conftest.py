@@ -2,8 +2,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.clients_brokers import broker_kinds
-from tests.support.proxied_broker import ProxiedBroker, proxied_broker
+from tests.support.other_clients.brokers import broker_kinds
+from tests.support.proxies.proxied_broker import ProxiedBroker, proxied_broker
 
 
 @pytest.fixture(scope="module", params=broker_kinds())

@@ -8,16 +8,16 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.support.proxied_broker import (
+from tests.support.proxies.proxied_broker import (
     FLUSH_TIMEOUT_S,
     PARTITION_COUNT,
     ProxiedBroker,
     send_for,
 )
 from tests.support.tiers import rounds
-from tests.support.transaction_ledger import TransactionLedger
+from tests.support.traffic.transaction_ledger import TransactionLedger
+from tests.support.values.whole_topic import create_topic, read_topic
 from tests.support.waiting import eventually
-from tests.support.whole_topic import create_topic, read_topic
 
 SEEDS = range(rounds(1, 2))
 CRASH_COUNT = rounds(1, 2)

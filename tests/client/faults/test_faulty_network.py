@@ -6,9 +6,9 @@ import time
 import pytest
 
 from headwater.client.producer.producer import Producer
-from tests.support.delivery_check import doubles, losses
-from tests.support.fault_proxy import FaultChances
-from tests.support.proxied_broker import (
+from tests.support.logs.delivery_check import doubles, losses
+from tests.support.proxies.fault_proxy import FaultChances
+from tests.support.proxies.proxied_broker import (
     FLUSH_TIMEOUT_S,
     PARTITION_COUNT,
     ProxiedBroker,
@@ -16,9 +16,9 @@ from tests.support.proxied_broker import (
     send_for,
 )
 from tests.support.tiers import rounds
-from tests.support.transaction_ledger import TransactionLedger
+from tests.support.traffic.transaction_ledger import TransactionLedger
+from tests.support.values.whole_topic import create_topic, read_topic
 from tests.support.waiting import eventually
-from tests.support.whole_topic import create_topic, read_topic
 
 SEEDS = range(rounds(1, 6))
 FAULTS_S = rounds(2, 4)

@@ -25,8 +25,8 @@ from headwater.wire.messages.produce import (
     TopicProduceResponse,
 )
 from tests.support.async_tests import run_async
-from tests.support.clusters import Cluster
-from tests.support.scripted_cluster import Call, Disconnect, ScriptedCluster
+from tests.support.brokers.clusters import Cluster
+from tests.support.fakes.peers.scripted_cluster import Call, Disconnect, ScriptedCluster
 
 
 def test_records_are_awaited(cluster: Cluster) -> None:

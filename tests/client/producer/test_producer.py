@@ -20,7 +20,7 @@ from headwater.client.producer.intake.interceptors import ProducerInterceptor
 from headwater.client.producer.intake.serializers import JsonSerializer, StringSerializer
 from headwater.client.producer.producer import Producer
 from headwater.client.producer.record_metadata import RecordMetadata
-from tests.support.clusters import Cluster
+from tests.support.brokers.clusters import Cluster
 
 TIMEOUT_S = 30.0
 

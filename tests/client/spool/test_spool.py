@@ -19,7 +19,7 @@ from headwater.client.spool.files.local_files import LocalFile, LocalFiles
 from headwater.client.spool.files.reader import SpoolReader
 from headwater.client.spool.spool import FsyncPolicy, Spool
 from headwater.sim.disk.faulty_disk import Fault, FaultyDisk
-from tests.support.spools import append_all, contents, record
+from tests.support.logs.spools import append_all, contents, record
 from tests.support.waiting import eventually
 
 _POLICIES = tuple(FsyncPolicy)

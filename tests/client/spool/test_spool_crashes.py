@@ -10,7 +10,7 @@ from headwater.client.spool.files.position_file import PositionFile
 from headwater.client.spool.files.reader import NumberedRecord, SpoolReader
 from headwater.client.spool.spool import FsyncPolicy, Spool
 from headwater.sim.disk.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
-from tests.support.spools import contents, record, undamaged_contents
+from tests.support.logs.spools import contents, record, undamaged_contents
 from tests.support.tiers import rounds
 
 _DIRECTORY = "/spool"

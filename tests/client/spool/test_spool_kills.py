@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from headwater.testing.running_broker import RunningBroker
-from tests.support.client_users import read_all
+from tests.support.other_clients.users import read_all
 from tests.support.tiers import full_tier
 
 _WINDOW = 8
@@ -63,7 +63,7 @@ def _live(
 ) -> _Life:
     arguments = [broker.bootstrap, topic, str(directory), first, count, _WINDOW, moment]
     finished = subprocess.run(
-        [sys.executable, "-m", "tests.support.spool_process", *map(str, arguments)],
+        [sys.executable, "-m", "tests.support.logs.spool_process", *map(str, arguments)],
         capture_output=True,
         timeout=120,
         check=False,

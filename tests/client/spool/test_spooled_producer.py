@@ -14,10 +14,10 @@ from headwater.client.errors import ClientClosedError, DeadlineError
 from headwater.client.producer.errors import BufferExhaustedError
 from headwater.client.spool.errors import SpoolLockedError
 from headwater.client.spool.files.refused_log import read_refused
+from headwater.testing.broker_process import free_port
 from headwater.testing.running_broker import RunningBroker
-from tests.support.broker_process import free_port
-from tests.support.client_users import numbers, read_all, values_of
-from tests.support.produce_proxy import Fate, ProduceProxy
+from tests.support.other_clients.users import numbers, read_all, values_of
+from tests.support.proxies.produce_proxy import Fate, ProduceProxy
 
 _NOBODY = "127.0.0.1:9"
 

@@ -16,8 +16,8 @@ import pytest
 
 from headwater import KafkaError, Producer
 from headwater.base.errors import ErrorCode
-from tests.support.client_users import read_all, values_of, wait_for
-from tests.support.kafka_cluster import BROKER_IDS, KafkaCluster
+from tests.support.kafka.cluster import BROKER_IDS, KafkaCluster
+from tests.support.other_clients.users import read_all, values_of, wait_for
 
 pytestmark = [pytest.mark.full, pytest.mark.kafka]
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from headwater import Consumer, Producer, RebalanceListener, TopicPartition
-from tests.support.client_users import (
+from tests.support.brokers.clusters import Cluster
+from tests.support.other_clients.users import (
     Poller,
     create_topic,
     numbers,
@@ -17,7 +18,6 @@ from tests.support.client_users import (
     values_of,
     wait_for,
 )
-from tests.support.clusters import Cluster
 
 _COUNT = 10
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from headwater import Consumer, ConsumerRecord, Producer, TopicPartition
-from tests.support.client_users import create_topic, numbers, take, values_of, wait_for
-from tests.support.clusters import Cluster
+from tests.support.brokers.clusters import Cluster
+from tests.support.other_clients.users import create_topic, numbers, take, values_of, wait_for
 
 _COUNT = 20
 

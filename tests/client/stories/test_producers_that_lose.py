@@ -8,9 +8,9 @@ import pytest
 
 from headwater import KafkaError, Producer, RecordMetadata
 from headwater.base.errors import ErrorCode
-from tests.support.client_users import create_topic, numbers, read_all, values_of
-from tests.support.clusters import Cluster
-from tests.support.produce_proxy import Fate, ProduceProxy
+from tests.support.brokers.clusters import Cluster
+from tests.support.other_clients.users import create_topic, numbers, read_all, values_of
+from tests.support.proxies.produce_proxy import Fate, ProduceProxy
 
 _QUICK: dict[str, object] = {"retry.backoff.ms": 10, "reconnect.backoff.ms": 10}
 

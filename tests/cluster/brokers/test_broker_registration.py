@@ -19,7 +19,7 @@ from headwater.cluster.store.embedded.store import EmbeddedStore
 from headwater.cluster.store.errors import UncertainWriteError
 from headwater.cluster.store.metadata_store import Create, Delete, Operation, Result, Watch
 from tests.support.async_tests import run_async
-from tests.support.metadata_stores import open_in_memory
+from tests.support.brokers.metadata_stores import open_in_memory
 
 BROKER = BrokerInfo(
     7,

@@ -19,8 +19,8 @@ from headwater.cluster.topics.new_topic import (
     NewTopic,
 )
 from tests.support.async_tests import run_async
-from tests.support.controllers import take_seat
-from tests.support.metadata_stores import open_in_memory, open_sqlite
+from tests.support.brokers.controllers import take_seat
+from tests.support.brokers.metadata_stores import open_in_memory, open_sqlite
 
 TOPIC = ConfigResource(ResourceKind.TOPIC, "t")
 

@@ -10,9 +10,9 @@ from headwater.cluster.image.image import NO_LEADER, ConfigResource, ResourceKin
 from headwater.cluster.partitions.elections import ElectionType
 from headwater.cluster.topics.new_topic import ControllerOptions, NewTopic
 from tests.support.async_tests import run_async
-from tests.support.broker_crowd import BrokerCrowd, describe, fresh_image
-from tests.support.controllers import until
-from tests.support.metadata_stores import WORLDS, EmbeddedWorld, OpenWorld, open_in_memory
+from tests.support.brokers.controllers import until
+from tests.support.brokers.metadata_stores import WORLDS, EmbeddedWorld, OpenWorld, open_in_memory
+from tests.support.models.broker_crowd import BrokerCrowd, describe, fresh_image
 
 
 async def _check_store(crowd: BrokerCrowd) -> None:

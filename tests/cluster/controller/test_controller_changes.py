@@ -23,9 +23,9 @@ from headwater.cluster.topics.new_topic import (
     NewTopic,
 )
 from tests.support.async_tests import run_async
-from tests.support.broker_crowd import BrokerCrowd, describe, fresh_image
-from tests.support.controllers import broker_info, new_seat, take_seat, until
-from tests.support.metadata_stores import DictJournal, EmbeddedWorld, open_in_memory
+from tests.support.brokers.controllers import broker_info, new_seat, take_seat, until
+from tests.support.brokers.metadata_stores import DictJournal, EmbeddedWorld, open_in_memory
+from tests.support.models.broker_crowd import BrokerCrowd, describe, fresh_image
 
 
 async def _let_others_run() -> None:

@@ -10,7 +10,7 @@ from headwater.cluster.store.embedded.session import EmbeddedSession
 from headwater.cluster.store.errors import UncertainWriteError
 from headwater.cluster.store.metadata_store import Operation, Result
 from tests.support.async_tests import run_async
-from tests.support.metadata_stores import open_in_memory
+from tests.support.brokers.metadata_stores import open_in_memory
 
 
 @run_async

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwater.base.errors import KafkaError
-from tests.support.controller_model import ControllerModel
+from tests.support.models.controller_model import ControllerModel
 from tests.support.tiers import rounds
 
 KINDS = [

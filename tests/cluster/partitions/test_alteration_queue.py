@@ -10,7 +10,7 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.cluster.controller.change_turns import ChangeTurns
 from headwater.cluster.partitions.alteration_queue import AlterationQueue
 from headwater.wire.messages.alter_partition import AlterPartitionRequest
-from tests.support.cluster_images import image_of
+from tests.support.values.cluster_images import image_of
 
 
 class _LostPen:

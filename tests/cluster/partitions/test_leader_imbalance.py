@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from headwater.base.ids import TopicPartition
 from headwater.cluster.image.image import PartitionImage
 from headwater.cluster.partitions.leader_imbalance import imbalance_count, partitions_to_hand_back
-from tests.support.cluster_images import image_of, partition_of
+from tests.support.values.cluster_images import image_of, partition_of
 
 
 def numbers(found: list[TopicPartition]) -> list[int]:

@@ -14,8 +14,8 @@ from headwater.wire.messages.alter_partition import (
     RequestPartitionData,
 )
 from tests.support.async_tests import run_async
-from tests.support.broker_crowd import BrokerCrowd, describe, fresh_image
-from tests.support.metadata_stores import EmbeddedWorld, open_in_memory
+from tests.support.brokers.metadata_stores import EmbeddedWorld, open_in_memory
+from tests.support.models.broker_crowd import BrokerCrowd, describe, fresh_image
 
 Spoil = Callable[[AlterPartitionRequest], None]
 

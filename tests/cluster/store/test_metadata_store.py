@@ -28,7 +28,7 @@ from headwater.cluster.store.metadata_store import (
     WatchKind,
 )
 from tests.support.async_tests import run_async
-from tests.support.metadata_stores import WORLDS, OpenWorld
+from tests.support.brokers.metadata_stores import WORLDS, OpenWorld
 
 on_every_store = pytest.mark.parametrize("open_world", WORLDS.values(), ids=WORLDS.keys())
 

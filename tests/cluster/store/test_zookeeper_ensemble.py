@@ -11,7 +11,7 @@ from headwater.cluster.store.zookeeper.connector import ZooKeeperConnector
 from headwater.cluster.store.zookeeper.store import ZooKeeperStore
 from headwater.zookeeper.server import ZooKeeperServer
 from tests.support.async_tests import run_async
-from tests.support.zookeeper import zookeeper_ensemble
+from tests.support.brokers.zookeeper import zookeeper_ensemble
 
 LIMIT_S = 120.0
 

@@ -17,9 +17,9 @@ from headwater.cluster.store.errors import BadVersionError, UncertainWriteError
 from headwater.cluster.store.metadata_store import WatchEvent
 from headwater.cluster.store.zookeeper.connector import ZooKeeperConnector
 from headwater.cluster.store.zookeeper.store import ZooKeeperStore
-from tests.support.store_line import StoreLine
+from tests.support.brokers.zookeeper import fresh_chroot, shared_zookeeper
+from tests.support.fakes.peers.store_line import StoreLine
 from tests.support.tiers import rounds
-from tests.support.zookeeper import fresh_chroot, shared_zookeeper
 
 NAMES = "abc"
 WRITERS = len(NAMES)

@@ -17,8 +17,8 @@ from headwater.cluster.topics.new_topic import (
     NewTopic,
 )
 from tests.support.async_tests import run_async
-from tests.support.controllers import Seat, broker_info, take_seat
-from tests.support.metadata_stores import open_in_memory
+from tests.support.brokers.controllers import Seat, broker_info, take_seat
+from tests.support.brokers.metadata_stores import open_in_memory
 
 Assigned = ManualAssignment
 

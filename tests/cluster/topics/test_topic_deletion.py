@@ -11,8 +11,8 @@ from headwater.cluster.store.embedded.store import EmbeddedStore
 from headwater.cluster.store.errors import StoreWriteError
 from headwater.cluster.topics.new_topic import ControllerOptions, CreatedTopic, NewTopic
 from tests.support.async_tests import run_async
-from tests.support.controllers import new_seat, take_seat, until
-from tests.support.metadata_stores import DictJournal, open_in_memory, open_sqlite
+from tests.support.brokers.controllers import new_seat, take_seat, until
+from tests.support.brokers.metadata_stores import DictJournal, open_in_memory, open_sqlite
 
 TOPIC = ConfigResource(ResourceKind.TOPIC, "t")
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.broker_process import wait_until
-from tests.support.clients_brokers import BrokerUnderTest, broker_kinds, running_broker
-from tests.support.clients_confluent import ConfluentClient
-from tests.support.clients_contract import AdminClient, Client
-from tests.support.clients_known import ADMIN_CLIENTS, CLIENTS
-from tests.support.clients_raw import RawConnection
+from headwater.testing.broker_process import wait_until
+from tests.support.other_clients.brokers import BrokerUnderTest, broker_kinds, running_broker
+from tests.support.other_clients.confluent import ConfluentClient
+from tests.support.other_clients.contract import AdminClient, Client
+from tests.support.other_clients.known import ADMIN_CLIENTS, CLIENTS
+from tests.support.other_clients.raw import RawConnection
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.support.clients_brokers import BrokerUnderTest, running_broker
-from tests.support.clients_contract import Client, ClientError, Message, Sending
+from tests.support.other_clients.brokers import BrokerUnderTest, running_broker
+from tests.support.other_clients.contract import Client, ClientError, Message, Sending
 
 NewName = Callable[[], str]
 

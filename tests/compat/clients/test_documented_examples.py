@@ -14,9 +14,9 @@ import pytest
 from headwater.testing.apache_kafka import TOOLS
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.api_versions import ApiVersionsRequest
-from tests.support.clients_brokers import ADDRESS, HEADWATER, BrokerUnderTest, running_broker
-from tests.support.clients_contract import TIMEOUT_S, require_package
-from tests.support.clients_raw import RawConnection
+from tests.support.other_clients.brokers import ADDRESS, HEADWATER, BrokerUnderTest, running_broker
+from tests.support.other_clients.contract import TIMEOUT_S, require_package
+from tests.support.other_clients.raw import RawConnection
 from tests.support.requirements import require_tool
 
 GUIDE = (Path(__file__).parents[3] / "docs" / "clients.md").read_text()

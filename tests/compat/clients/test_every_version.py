@@ -18,8 +18,8 @@ from headwater.wire.messages.list_offsets import (
 )
 from headwater.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from headwater.wire.records import Record, encode_batch
-from tests.support.clients_brokers import BrokerUnderTest
-from tests.support.clients_raw import FETCH_BY_ID, RawConnection, fetch_topic, records_in
+from tests.support.other_clients.brokers import BrokerUnderTest
+from tests.support.other_clients.raw import FETCH_BY_ID, RawConnection, fetch_topic, records_in
 
 MakeTopic = Callable[..., str]
 

@@ -11,8 +11,8 @@ import pytest
 from headwater.base.errors import ErrorCode
 from headwater.wire.messages.fetch import FetchRequest, FetchResponse, ForgottenTopic
 from headwater.wire.records import Record, encode_batch
-from tests.support.clients_brokers import BrokerUnderTest
-from tests.support.clients_raw import (
+from tests.support.other_clients.brokers import BrokerUnderTest
+from tests.support.other_clients.raw import (
     FETCH_BY_ID,
     RawConnection,
     fetch_topic,

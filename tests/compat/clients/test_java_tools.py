@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from headwater.testing.apache_kafka import run_tool
-from tests.support.clients_brokers import BrokerUnderTest
-from tests.support.clients_confluent import ConfluentClient
-from tests.support.clients_contract import Message
-from tests.support.kafka import require_apache_kafka
+from tests.support.kafka.node import require_apache_kafka
+from tests.support.other_clients.brokers import BrokerUnderTest
+from tests.support.other_clients.confluent import ConfluentClient
+from tests.support.other_clients.contract import Message
 
 pytestmark = pytest.mark.kafka
 

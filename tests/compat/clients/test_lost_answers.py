@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.broker_process import free_port
-from tests.support.clients_brokers import ADDRESS, BrokerUnderTest, running_broker
-from tests.support.clients_confluent import ConfluentClient
-from tests.support.clients_contract import Client, Message, Sending
-from tests.support.clients_known import CLIENTS
-from tests.support.clients_proxy import AnswerLosingProxy
+from headwater.testing.broker_process import free_port
+from tests.support.other_clients.brokers import ADDRESS, BrokerUnderTest, running_broker
+from tests.support.other_clients.confluent import ConfluentClient
+from tests.support.other_clients.contract import Client, Message, Sending
+from tests.support.other_clients.known import CLIENTS
+from tests.support.proxies.lost_answers import AnswerLosingProxy
 
 # Two requests at least for clients that put a megabyte into one, and many for the others.
 VALUES = [b"%05d" % number + b"." * 20_000 for number in range(75)]

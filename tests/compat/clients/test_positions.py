@@ -8,9 +8,9 @@ from typing import cast
 
 import pytest
 
-from tests.support.clients_confluent import ConfluentClient
-from tests.support.clients_contract import AdminClient, Client, ClientError, Message
-from tests.support.clients_known import ADMIN_CLIENTS
+from tests.support.other_clients.confluent import ConfluentClient
+from tests.support.other_clients.contract import AdminClient, Client, ClientError, Message
+from tests.support.other_clients.known import ADMIN_CLIENTS
 
 MakeTopic = Callable[..., str]
 

@@ -13,9 +13,9 @@ from headwater.wire.messages.fetch import FetchRequest
 from headwater.wire.messages.init_producer_id import InitProducerIdRequest
 from headwater.wire.messages.produce import ProduceRequest
 from headwater.wire.records import Compression, Record, encode_batch
-from tests.support.clients_brokers import BrokerUnderTest
-from tests.support.clients_contract import TIMEOUT_S
-from tests.support.clients_raw import RawConnection, fetch_topic, produce_request
+from tests.support.other_clients.brokers import BrokerUnderTest
+from tests.support.other_clients.contract import TIMEOUT_S
+from tests.support.other_clients.raw import RawConnection, fetch_topic, produce_request
 
 MakeTopic = Callable[..., str]
 

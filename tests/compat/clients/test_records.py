@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
+from headwater.testing.broker_process import wait_until
 from headwater.wire.messages.fetch import FetchRequest
 from headwater.wire.records import iter_batch_headers
-from tests.support.broker_process import wait_until
-from tests.support.clients_brokers import BrokerUnderTest
-from tests.support.clients_confluent import ConfluentClient
-from tests.support.clients_contract import (
+from tests.support.other_clients.brokers import BrokerUnderTest
+from tests.support.other_clients.confluent import ConfluentClient
+from tests.support.other_clients.contract import (
     COMPRESSIONS,
     Client,
     ClientError,
@@ -21,8 +21,8 @@ from tests.support.clients_contract import (
     Message,
     Sending,
 )
-from tests.support.clients_known import CLIENTS
-from tests.support.clients_raw import RawConnection, fetch_topic
+from tests.support.other_clients.known import CLIENTS
+from tests.support.other_clients.raw import RawConnection, fetch_topic
 
 MakeTopic = Callable[..., str]
 

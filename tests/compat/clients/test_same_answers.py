@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.support.broker_process import BrokerProcess
-from tests.support.clients_questions import Conversation, common_versions
-from tests.support.clients_questions_offsets import deleted_records, fetches, offsets
-from tests.support.clients_questions_settings import altered_settings, topic_settings
-from tests.support.clients_questions_topics import (
+from headwater.testing.broker_process import BrokerProcess
+from tests.support.kafka.node import small_node
+from tests.support.other_clients.questions.offsets import deleted_records, fetches, offsets
+from tests.support.other_clients.questions.questions import Conversation, common_versions
+from tests.support.other_clients.questions.settings import altered_settings, topic_settings
+from tests.support.other_clients.questions.topics import (
     create_partitions,
     create_topics,
     delete_topics,
     metadata,
     the_cluster,
 )
-from tests.support.clients_raw import RawConnection
-from tests.support.kafka import small_node
+from tests.support.other_clients.raw import RawConnection
 
 pytestmark = [pytest.mark.full, pytest.mark.kafka]
 

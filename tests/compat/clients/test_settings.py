@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.broker_process import wait_until
-from tests.support.clients_contract import AdminClient, ClientError, Message, Sending
+from headwater.testing.broker_process import wait_until
+from tests.support.other_clients.contract import AdminClient, ClientError, Message, Sending
 
 MakeTopic = Callable[..., str]
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.broker_process import wait_until
-from tests.support.clients_confluent import ConfluentClient
-from tests.support.clients_contract import AdminClient, Client, ClientError, Message
-from tests.support.clients_kafka_python import KafkaPythonClient
+from headwater.testing.broker_process import wait_until
+from tests.support.other_clients.confluent import ConfluentClient
+from tests.support.other_clients.contract import AdminClient, Client, ClientError, Message
+from tests.support.other_clients.kafka_python import KafkaPythonClient
 
 MakeTopic = Callable[..., str]
 NewName = Callable[[], str]

@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 
 from headwater.base.errors import ErrorCode
+from headwater.testing.broker_process import wait_until
 from headwater.wire.messages.fetch import FetchRequest
 from headwater.wire.records import Compression, Record, compress, encode_batch, iter_batch_headers
-from tests.support.broker_process import wait_until
-from tests.support.clients_brokers import HEADWATER, BrokerUnderTest, running_broker
-from tests.support.clients_confluent import ConfluentClient
-from tests.support.clients_known import CLIENTS
-from tests.support.clients_raw import RawConnection, fetch_topic
-from tests.support.kafka import require_confluent_kafka
-from tests.support.raw_batches import POISON, THREE, raw_batch, sealed
+from tests.support.kafka.node import require_confluent_kafka
+from tests.support.other_clients.brokers import HEADWATER, BrokerUnderTest, running_broker
+from tests.support.other_clients.confluent import ConfluentClient
+from tests.support.other_clients.known import CLIENTS
+from tests.support.other_clients.raw import RawConnection, fetch_topic
+from tests.support.values.raw_batches import POISON, THREE, raw_batch, sealed
 
 MakeTopic = Callable[..., str]
 

@@ -14,21 +14,21 @@ from pathlib import Path
 import pytest
 
 from headwater.testing.apache_kafka import KafkaNode
-from tests.support.broker_process import BrokerProcess, wait_until
-from tests.support.clients_brokers import (
+from headwater.testing.broker_process import BrokerProcess, wait_until
+from tests.support.kafka.node import small_node
+from tests.support.other_clients.brokers import (
     ADDRESS,
     HEADWATER,
     BrokerUnderTest,
     broker_kinds,
     running_broker,
 )
-from tests.support.clients_confluent import ConfluentClient
-from tests.support.clients_groups_contract import GroupMember, Membership
-from tests.support.clients_groups_known import MEMBERS
-from tests.support.clients_groups_polling import PolledMember
-from tests.support.clients_groups_raw import wait_for_coordinators
-from tests.support.clients_raw import RawConnection
-from tests.support.kafka import small_node
+from tests.support.other_clients.confluent import ConfluentClient
+from tests.support.other_clients.groups.contract import GroupMember, Membership
+from tests.support.other_clients.groups.known import MEMBERS
+from tests.support.other_clients.groups.polling import PolledMember
+from tests.support.other_clients.groups.raw import wait_for_coordinators
+from tests.support.other_clients.raw import RawConnection
 
 SETTINGS = {
     "group.min.session.timeout.ms": "500",

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from headwater.base.errors import ErrorCode
-from tests.support.clients_brokers import BrokerUnderTest
-from tests.support.clients_confluent import ConfluentClient
-from tests.support.clients_contract import TIMEOUT_S, Message, require_package
-from tests.support.clients_groups_confluent import ConfluentMember
-from tests.support.clients_groups_contract import Membership
-from tests.support.clients_groups_polling import PolledMember, wait_shared
-from tests.support.clients_groups_raw import commit, committed, describe
-from tests.support.clients_raw import RawConnection
+from tests.support.other_clients.brokers import BrokerUnderTest
+from tests.support.other_clients.confluent import ConfluentClient
+from tests.support.other_clients.contract import TIMEOUT_S, Message, require_package
+from tests.support.other_clients.groups.confluent import ConfluentMember
+from tests.support.other_clients.groups.contract import Membership
+from tests.support.other_clients.groups.polling import PolledMember, wait_shared
+from tests.support.other_clients.groups.raw import commit, committed, describe
+from tests.support.other_clients.raw import RawConnection
 
 MakeTopic = Callable[..., str]
 Join = Callable[..., PolledMember]

@@ -9,16 +9,16 @@ from contextlib import ExitStack
 import pytest
 
 from headwater.testing.apache_kafka import KafkaNode
-from tests.support.broker_process import BrokerProcess, wait_until
-from tests.support.clients_brokers import BrokerUnderTest
-from tests.support.clients_confluent import ConfluentClient
-from tests.support.clients_contract import TIMEOUT_S, Message
-from tests.support.clients_groups_contract import GroupMember, Membership
-from tests.support.clients_groups_known import MEMBERS
-from tests.support.clients_groups_polling import PolledMember
-from tests.support.clients_groups_process import MemberProcess
-from tests.support.clients_groups_raw import committed, wait_for_coordinators
-from tests.support.clients_raw import RawConnection
+from headwater.testing.broker_process import BrokerProcess, wait_until
+from tests.support.other_clients.brokers import BrokerUnderTest
+from tests.support.other_clients.confluent import ConfluentClient
+from tests.support.other_clients.contract import TIMEOUT_S, Message
+from tests.support.other_clients.groups.contract import GroupMember, Membership
+from tests.support.other_clients.groups.known import MEMBERS
+from tests.support.other_clients.groups.polling import PolledMember
+from tests.support.other_clients.groups.process import MemberProcess
+from tests.support.other_clients.groups.raw import committed, wait_for_coordinators
+from tests.support.other_clients.raw import RawConnection
 from tests.support.requirements import require_tool
 
 MakeTopic = Callable[..., str]

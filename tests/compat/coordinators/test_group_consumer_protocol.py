@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headwater.base.errors import ErrorCode
+from headwater.testing.broker_process import wait_until
 from headwater.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from headwater.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -14,16 +15,15 @@ from headwater.wire.messages.consumer_group_heartbeat import (
     TopicPartitions,
 )
 from headwater.wire.messages.list_groups import ListGroupsRequest
-from tests.support.broker_process import wait_until
-from tests.support.clients_brokers import BrokerUnderTest
-from tests.support.clients_confluent import ConfluentClient
-from tests.support.clients_contract import Message
-from tests.support.clients_groups_confluent import ConfluentMember
-from tests.support.clients_groups_contract import Membership
-from tests.support.clients_groups_polling import PolledMember, partitions_of, wait_shared
-from tests.support.clients_groups_process import MemberProcess
-from tests.support.clients_groups_raw import commit, committed
-from tests.support.clients_raw import RawConnection
+from tests.support.other_clients.brokers import BrokerUnderTest
+from tests.support.other_clients.confluent import ConfluentClient
+from tests.support.other_clients.contract import Message
+from tests.support.other_clients.groups.confluent import ConfluentMember
+from tests.support.other_clients.groups.contract import Membership
+from tests.support.other_clients.groups.polling import PolledMember, partitions_of, wait_shared
+from tests.support.other_clients.groups.process import MemberProcess
+from tests.support.other_clients.groups.raw import commit, committed
+from tests.support.other_clients.raw import RawConnection
 
 MakeTopic = Callable[..., str]
 Join = Callable[..., PolledMember]

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tests.support.clients_brokers import BrokerUnderTest
-from tests.support.clients_contract import require_package
-from tests.support.clients_groups_polling import partitions_of
+from tests.support.other_clients.brokers import BrokerUnderTest
+from tests.support.other_clients.contract import require_package
+from tests.support.other_clients.groups.polling import partitions_of
 
 MEMBER_COUNT = 100
 LEAVING_COUNT = 25

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from headwater.base.errors import ErrorCode
+from headwater.testing.broker_process import wait_until
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.delete_groups import DeleteGroupsRequest
 from headwater.wire.messages.describe_groups import DescribeGroupsRequest
-from tests.support.broker_process import wait_until
-from tests.support.clients_brokers import BrokerUnderTest
-from tests.support.clients_groups_raw import (
+from tests.support.other_clients.brokers import BrokerUnderTest
+from tests.support.other_clients.groups.raw import (
     JOIN_VERSION,
     NO_TOPICS,
     SYNC_VERSION,
@@ -24,7 +24,7 @@ from tests.support.clients_groups_raw import (
     leave,
     sync_request,
 )
-from tests.support.clients_raw import RawConnection
+from tests.support.other_clients.raw import RawConnection
 
 MakeTopic = Callable[..., str]
 

@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.broker_process import wait_until
-from tests.support.clients_confluent import ConfluentClient
-from tests.support.clients_contract import ClientError, Message
-from tests.support.clients_groups_confluent import ConfluentMember
-from tests.support.clients_groups_contract import QUICK_METADATA_MS, GroupMember, Membership
-from tests.support.clients_groups_known import REBALANCING
-from tests.support.clients_groups_polling import PolledMember, partitions_of, wait_shared
-from tests.support.clients_groups_raw import describe
-from tests.support.clients_raw import RawConnection
+from headwater.testing.broker_process import wait_until
+from tests.support.other_clients.confluent import ConfluentClient
+from tests.support.other_clients.contract import ClientError, Message
+from tests.support.other_clients.groups.confluent import ConfluentMember
+from tests.support.other_clients.groups.contract import QUICK_METADATA_MS, GroupMember, Membership
+from tests.support.other_clients.groups.known import REBALANCING
+from tests.support.other_clients.groups.polling import PolledMember, partitions_of, wait_shared
+from tests.support.other_clients.groups.raw import describe
+from tests.support.other_clients.raw import RawConnection
 
 MakeTopic = Callable[..., str]
 Join = Callable[..., PolledMember]

@@ -13,17 +13,17 @@ from pathlib import Path
 import pytest
 
 from headwater.testing.apache_kafka import run_tool
-from tests.support.broker_process import wait_until
-from tests.support.clients_brokers import BrokerUnderTest
-from tests.support.clients_confluent import ConfluentClient
-from tests.support.clients_contract import Message
-from tests.support.clients_groups_confluent import ConfluentMember
-from tests.support.clients_groups_contract import Membership
-from tests.support.clients_groups_java import JavaTools, VerifiableMember, rows
-from tests.support.clients_groups_polling import PolledMember, partitions_of, wait_shared
-from tests.support.clients_groups_raw import commit, committed
-from tests.support.clients_raw import RawConnection
-from tests.support.kafka import require_apache_kafka
+from headwater.testing.broker_process import wait_until
+from tests.support.kafka.node import require_apache_kafka
+from tests.support.other_clients.brokers import BrokerUnderTest
+from tests.support.other_clients.confluent import ConfluentClient
+from tests.support.other_clients.contract import Message
+from tests.support.other_clients.groups.confluent import ConfluentMember
+from tests.support.other_clients.groups.contract import Membership
+from tests.support.other_clients.groups.java import JavaTools, VerifiableMember, rows
+from tests.support.other_clients.groups.polling import PolledMember, partitions_of, wait_shared
+from tests.support.other_clients.groups.raw import commit, committed
+from tests.support.other_clients.raw import RawConnection
 
 pytestmark = pytest.mark.kafka
 

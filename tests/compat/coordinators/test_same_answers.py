@@ -6,21 +6,25 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.support.broker_peers import plant_secret, prove_raw
-from tests.support.broker_process import BrokerProcess
-from tests.support.clients_groups_raw import wait_for_coordinators
-from tests.support.clients_questions import common_versions
-from tests.support.clients_questions_groups import (
+from headwater.testing.broker_process import BrokerProcess
+from tests.support.brokers.broker_peers import plant_secret, prove_raw
+from tests.support.kafka.node import small_node
+from tests.support.other_clients.groups.raw import wait_for_coordinators
+from tests.support.other_clients.questions.groups import (
     GroupConversation,
     a_group_of_the_newer_kind,
     a_stable_group,
     committed_offsets,
     missing_groups,
 )
-from tests.support.clients_questions_transactions import open_transactions, producers, refusals
-from tests.support.clients_raw import RawConnection
-from tests.support.clients_transactions_raw import new_producer
-from tests.support.kafka import small_node
+from tests.support.other_clients.questions.questions import common_versions
+from tests.support.other_clients.questions.transactions import (
+    open_transactions,
+    producers,
+    refusals,
+)
+from tests.support.other_clients.raw import RawConnection
+from tests.support.other_clients.transactions.raw import new_producer
 
 pytestmark = [pytest.mark.full, pytest.mark.kafka]
 

@@ -24,18 +24,18 @@ from headwater.coordinator.group.offsets.commit import NewOffset
 from headwater.coordinator.outcome import ProducerIdentity
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.records import ControlType
-from tests.support.broker_cluster import BrokerCluster, run_cluster_scenario
-from tests.support.clients_groups_confluent import ConfluentMember
-from tests.support.clients_groups_contract import GroupMember, Membership
-from tests.support.clients_groups_headwater import HeadwaterMember
-from tests.support.clients_groups_polling import PolledMember
-from tests.support.moving_coordinators import (
+from tests.support.brokers.broker_cluster import BrokerCluster, run_cluster_scenario
+from tests.support.brokers.moving_coordinators import (
     key_at,
     make_topic,
     new_coordinator,
     partition_of,
 )
-from tests.support.offset_world import OUTSIDER
+from tests.support.other_clients.groups.confluent import ConfluentMember
+from tests.support.other_clients.groups.contract import GroupMember, Membership
+from tests.support.other_clients.groups.headwater import HeadwaterMember
+from tests.support.other_clients.groups.polling import PolledMember
+from tests.support.worlds.offset_world import OUTSIDER
 
 KIND = CoordinatorKind.GROUP
 ORDERS = TopicPartition("orders", 0)

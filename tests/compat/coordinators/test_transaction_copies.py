@@ -9,13 +9,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from headwater.testing.apache_kafka import KafkaNode
-from tests.support.broker_process import BrokerProcess, wait_until
-from tests.support.clients_confluent import ConfluentClient
-from tests.support.clients_contract import Message
-from tests.support.clients_groups_raw import committed
-from tests.support.clients_raw import RawConnection
-from tests.support.clients_transactions_confluent import ConfluentReader
-from tests.support.clients_transactions_copier import MARK, Copier
+from headwater.testing.broker_process import BrokerProcess, wait_until
+from tests.support.other_clients.confluent import ConfluentClient
+from tests.support.other_clients.contract import Message
+from tests.support.other_clients.groups.raw import committed
+from tests.support.other_clients.raw import RawConnection
+from tests.support.other_clients.transactions.confluent import ConfluentReader
+from tests.support.other_clients.transactions.copier import MARK, Copier
 from tests.support.tiers import rounds
 
 #: How many copiers of each client share the work. aiokafka does not tell the broker which member

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from headwater.base.errors import ErrorCode
-from tests.support.broker_process import wait_until
-from tests.support.clients_groups_raw import committed, join_alone
-from tests.support.clients_raw import RawConnection
-from tests.support.clients_transactions_raw import (
+from headwater.testing.broker_process import wait_until
+from tests.support.other_clients.groups.raw import committed, join_alone
+from tests.support.other_clients.raw import RawConnection
+from tests.support.other_clients.transactions.raw import (
     END_VERSION_1,
     OFFSETS_VERSION_1,
     OFFSETS_VERSION_2,

@@ -8,14 +8,17 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.support.clients_brokers import BrokerUnderTest
-from tests.support.clients_confluent import ConfluentClient
-from tests.support.clients_contract import Message
-from tests.support.clients_groups_java import JavaTools
-from tests.support.clients_groups_raw import committed
-from tests.support.clients_raw import RawConnection
-from tests.support.clients_transactions_confluent import ConfluentReader, ConfluentTransactions
-from tests.support.clients_transactions_raw import (
+from tests.support.other_clients.brokers import BrokerUnderTest
+from tests.support.other_clients.confluent import ConfluentClient
+from tests.support.other_clients.contract import Message
+from tests.support.other_clients.groups.java import JavaTools
+from tests.support.other_clients.groups.raw import committed
+from tests.support.other_clients.raw import RawConnection
+from tests.support.other_clients.transactions.confluent import (
+    ConfluentReader,
+    ConfluentTransactions,
+)
+from tests.support.other_clients.transactions.raw import (
     PRODUCE_VERSION_1,
     new_producer,
     stable_offset,

@@ -8,20 +8,20 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from headwater.base.errors import ErrorCode
-from tests.support.broker_process import wait_until
-from tests.support.clients_brokers import BrokerUnderTest
-from tests.support.clients_confluent import ConfluentClient
-from tests.support.clients_contract import ClientError, Message
-from tests.support.clients_groups_contract import Membership
-from tests.support.clients_groups_known import MEMBERS_BY_NAME
-from tests.support.clients_groups_polling import PolledMember
-from tests.support.clients_groups_raw import committed
-from tests.support.clients_raw import RawConnection
-from tests.support.clients_transactions_aiokafka import AiokafkaTransactions
-from tests.support.clients_transactions_confluent import ConfluentTransactions
-from tests.support.clients_transactions_contract import FENCED, TransactionalProducer
-from tests.support.clients_transactions_known import PRODUCERS, READERS
-from tests.support.clients_transactions_raw import stable_offset
+from headwater.testing.broker_process import wait_until
+from tests.support.other_clients.brokers import BrokerUnderTest
+from tests.support.other_clients.confluent import ConfluentClient
+from tests.support.other_clients.contract import ClientError, Message
+from tests.support.other_clients.groups.contract import Membership
+from tests.support.other_clients.groups.known import MEMBERS_BY_NAME
+from tests.support.other_clients.groups.polling import PolledMember
+from tests.support.other_clients.groups.raw import committed
+from tests.support.other_clients.raw import RawConnection
+from tests.support.other_clients.transactions.aiokafka import AiokafkaTransactions
+from tests.support.other_clients.transactions.confluent import ConfluentTransactions
+from tests.support.other_clients.transactions.contract import FENCED, TransactionalProducer
+from tests.support.other_clients.transactions.known import PRODUCERS, READERS
+from tests.support.other_clients.transactions.raw import stable_offset
 
 MakeTopic = Callable[..., str]
 Join = Callable[..., PolledMember]

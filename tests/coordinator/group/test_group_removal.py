@@ -7,7 +7,7 @@ import pytest
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.coordinator.outcome import ProducerIdentity
-from tests.support.offset_world import ORDERS, OffsetWorld
+from tests.support.worlds.offset_world import ORDERS, OffsetWorld
 
 PRODUCER = ProducerIdentity(7, 0)
 MINUTE_MS = 60_000

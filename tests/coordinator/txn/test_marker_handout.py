@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.coordinator.txn.transaction_metadata import TransactionState
-from tests.support.transaction_world import TransactionWorld, code_of, orders
+from tests.support.worlds.transaction_world import TransactionWorld, code_of, orders
 
 _NOT_SAFE = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 

@@ -6,8 +6,8 @@ import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.coordinator.txn.transaction_metadata import TransactionState
-from tests.support.shard_world import START_MS
-from tests.support.transaction_world import TransactionWorld, code_of, orders
+from tests.support.worlds.shard_world import START_MS
+from tests.support.worlds.transaction_world import TransactionWorld, code_of, orders
 
 
 @pytest.mark.parametrize("version", [0, 2])

@@ -11,7 +11,7 @@ from headwater.coordinator.txn.transaction_metadata import (
     TransactionMetadata,
     TransactionState,
 )
-from tests.support.transaction_world import ID, TIMEOUT_MS, TransactionWorld, code_of, orders
+from tests.support.worlds.transaction_world import ID, TIMEOUT_MS, TransactionWorld, code_of, orders
 
 
 def world_at(epoch: int, state: TransactionState = TransactionState.EMPTY) -> TransactionWorld:

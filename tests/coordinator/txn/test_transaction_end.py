@@ -12,7 +12,7 @@ from headwater.coordinator.txn.transaction_metadata import (
     CLIENT_EPOCH_MAX,
     TransactionState,
 )
-from tests.support.transaction_world import ID, TransactionWorld, code_of, decoded, orders
+from tests.support.worlds.transaction_world import ID, TransactionWorld, code_of, decoded, orders
 
 _FENCED = ErrorCode.PRODUCER_FENCED
 _INVALID = ErrorCode.INVALID_TXN_STATE

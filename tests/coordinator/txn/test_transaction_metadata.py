@@ -18,7 +18,7 @@ from headwater.coordinator.txn.transaction_metadata import (
     TransactionState,
     next_client,
 )
-from tests.support.transaction_world import orders
+from tests.support.worlds.transaction_world import orders
 
 _S = TransactionState
 

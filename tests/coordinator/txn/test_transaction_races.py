@@ -16,7 +16,7 @@ from headwater.coordinator.txn.transaction_metadata import (
 )
 from headwater.coordinator.txn.transaction_shard import TransactionShard
 from tests.support.tiers import rounds
-from tests.support.transaction_races import Races
+from tests.support.worlds.transaction_races import Races
 
 
 class MixedRaces(Races):

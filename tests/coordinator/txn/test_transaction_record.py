@@ -24,7 +24,7 @@ from headwater.coordinator.txn.transaction_record import (
     transactional_id_of,
 )
 from headwater.wire.codec import MalformedMessageError
-from tests.support.transaction_world import TransactionWorld, orders
+from tests.support.worlds.transaction_world import TransactionWorld, orders
 
 _producers = st.builds(ProducerIdentity, st.integers(0, 2**63 - 1), st.integers(0, 2**15 - 1))
 _partitions = st.frozensets(

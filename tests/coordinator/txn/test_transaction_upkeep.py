@@ -9,7 +9,7 @@ import pytest
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.coordinator.outcome import ProducerIdentity
 from headwater.coordinator.txn.transaction_metadata import TransactionState
-from tests.support.transaction_world import (
+from tests.support.worlds.transaction_world import (
     EXPIRY_MS,
     EXPIRY_SCAN_MS,
     ID,

@@ -13,7 +13,7 @@ from headwater.coordinator.txn.transaction_metadata import (
     NO_TIMEOUT_MS,
     TransactionState,
 )
-from tests.support.transaction_world import ID, TIMEOUT_MS, TransactionWorld, code_of, orders
+from tests.support.worlds.transaction_world import ID, TIMEOUT_MS, TransactionWorld, code_of, orders
 
 
 def prepared_by(world: TransactionWorld) -> ProducerIdentity:

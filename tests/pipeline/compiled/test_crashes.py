@@ -14,8 +14,8 @@ import pytest
 
 from headwater.pipeline.lake.lake_table import LakeTable
 from headwater.testing.running_broker import RunningBroker
-from tests.support.pipeline_rows import Event, make_events, tumbling
-from tests.support.pipeline_topics import read_records, send_values
+from tests.support.spark.pipeline_rows import Event, make_events, tumbling
+from tests.support.spark.pipeline_topics import read_records, send_values
 from tests.support.tiers import rounds
 
 PIPELINE = """
@@ -48,7 +48,7 @@ RUN_TIMEOUT_S = 600
 
 
 def _start(file: Path, broker: RunningBroker, folder: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "tests.support.pipeline_run_program"]
+    command = [sys.executable, "-m", "tests.support.spark.pipeline_run_program"]
     with (folder / "run.log").open("ab") as log:
         return subprocess.Popen(
             [*command, str(file), broker.bootstrap, str(folder)],

@@ -13,8 +13,8 @@ from headwater.pipeline.compiled.compile_error import PipelineCompileError
 from headwater.pipeline.compiled.sinks.table_formats import session_configs
 from headwater.pipeline.declared.pipeline_file import load_pipeline
 from headwater.testing.running_broker import RunningBroker
-from tests.support.pipeline_rows import make_events, tumbling
-from tests.support.pipeline_topics import send_values
+from tests.support.spark.pipeline_rows import make_events, tumbling
+from tests.support.spark.pipeline_topics import send_values
 
 PIPELINE = """
 name: delta
@@ -71,7 +71,7 @@ def test_rows_are_added_and_totals_replaced(tmp_path: Path) -> None:
         events = make_events(seed=3, count=80, late_from=1 << 30)
         for part in (events[:50], events[50:]):
             send_values(broker.bootstrap, "events", [event.value() for event in part])
-            command = [sys.executable, "-m", "tests.support.pipeline_run_program", str(file)]
+            command = [sys.executable, "-m", "tests.support.spark.pipeline_run_program", str(file)]
             done = subprocess.run(
                 [*command, broker.bootstrap, str(tmp_path)],
                 cwd=Path(__file__).parents[3],

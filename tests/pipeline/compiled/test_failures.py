@@ -16,7 +16,7 @@ from headwater.pipeline.declared.specs.sink import SinkSpec
 from headwater.pipeline.lake.batch_write import write_batch
 from headwater.pipeline.lake.lake_table import LakeTable
 from headwater.testing.running_broker import RunningBroker
-from tests.support.pipeline_topics import send_values
+from tests.support.spark.pipeline_topics import send_values
 
 BEGIN = """\
 name: failing

@@ -17,7 +17,7 @@ from headwater.pipeline.declared.specs.run_mode import Backfill, Once, RunMode
 from headwater.pipeline.lake.batch_write import write_batch
 from headwater.pipeline.lake.lake_table import LakeTable
 from headwater.testing.running_broker import RunningBroker
-from tests.support.pipeline_rows import (
+from tests.support.spark.pipeline_rows import (
     BEGIN_S,
     DELAY_S,
     Event,
@@ -26,7 +26,7 @@ from tests.support.pipeline_rows import (
     sessions,
     tumbling,
 )
-from tests.support.pipeline_topics import read_records, send_values
+from tests.support.spark.pipeline_topics import read_records, send_values
 from tests.support.tiers import full_tier
 
 PIPELINE = """

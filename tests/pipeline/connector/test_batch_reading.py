@@ -14,7 +14,7 @@ from pyspark.sql.functions import lit
 from headwater import Admin, Producer, TopicPartition
 from headwater.client.admin import CommittedOffset, require_all
 from headwater.testing.running_broker import RunningBroker
-from tests.support.source_reading import (
+from tests.support.spark.source_reading import (
     FIRST_MS,
     STEP_MS,
     Place,

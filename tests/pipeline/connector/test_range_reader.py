@@ -19,14 +19,14 @@ from headwater.pipeline.connector.range_reader import RangePartition, close_clie
 from headwater.pipeline.connector.record_schema import source_schema
 from headwater.pipeline.connector.source_settings import parse_source_settings
 from headwater.testing.running_broker import RunningBroker
-from tests.support.poison_batches import (
+from tests.support.spark.source_reading import send
+from tests.support.values.poison_batches import (
     POISONED_END,
     POISONED_GOOD_OFFSETS,
     POISONED_TOPIC,
     SPAN,
     poisoned_broker,
 )
-from tests.support.source_reading import send
 
 
 @pytest.fixture(autouse=True)

@@ -16,8 +16,8 @@ from headwater.client.ranges import range_fetches
 from headwater.pipeline.connector.data_loss import DataLossError
 from headwater.pipeline.connector.range_reader import close_clients
 from headwater.testing.running_broker import RunningBroker
-from tests.support.played_spark import PlayedQuery
-from tests.support.source_reading import Place, send, span
+from tests.support.spark.played_spark import PlayedQuery
+from tests.support.spark.source_reading import Place, send, span
 from tests.support.tiers import rounds
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from headwater import Admin, Producer, TopicPartition
 from headwater.client.admin import CommittedOffset, require_all
 from headwater.testing.running_broker import RunningBroker
-from tests.support.source_reading import (
+from tests.support.spark.source_reading import (
     BatchLog,
     failure_of,
     run_available,

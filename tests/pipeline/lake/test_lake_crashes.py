@@ -12,8 +12,8 @@ from headwater.pipeline.lake.upkeep.compaction import compact
 from headwater.pipeline.lake.upkeep.vacuum import vacuum
 from headwater.pipeline.lake.verify.finding import Finding
 from headwater.pipeline.lake.verify.verify import verify
-from tests.support.lake_disk import LakeDisk, Stopped
-from tests.support.lakes import archive_numbers, sorted_rows, write_rows
+from tests.support.spark.lake_disk import LakeDisk, Stopped
+from tests.support.spark.lakes import archive_numbers, sorted_rows, write_rows
 from tests.support.tiers import rounds
 
 ROOT = "/tables/sales"

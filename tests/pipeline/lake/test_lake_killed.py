@@ -7,10 +7,11 @@ from pathlib import Path
 from headwater.pipeline.lake.lake_table import LakeTable
 from headwater.pipeline.lake.upkeep.compaction import compact
 from headwater.pipeline.lake.verify.verify import verify
-from tests.support.lake_process import BATCH_ROWS, WRITER
+from tests.support.spark.lake_process import BATCH_ROWS, WRITER
 from tests.support.tiers import rounds
 
 ROOT = Path(__file__).parents[3]
+PROGRAM = "tests.support.spark.lake_process"
 
 
 def test_a_killed_writer_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -18,7 +19,7 @@ def test_a_killed_writer_goes_on_where_it_was(tmp_path: Path) -> None:
     last_told = -1
     for number in range(rounds(1, 15)):
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.lake_process", str(path), str(last_told + 1)],
+            [sys.executable, "-m", PROGRAM, str(path), str(last_told + 1)],
             stdout=subprocess.PIPE,
             text=True,
             cwd=ROOT,

@@ -14,8 +14,8 @@ from headwater.pipeline.lake.upkeep.compaction import compact
 from headwater.pipeline.lake.upkeep.compaction_plan import EAGER
 from headwater.pipeline.lake.upkeep.vacuum import vacuum
 from headwater.pipeline.lake.verify.verify import verify
-from tests.support.lake_disk import LakeDisk, Stopped
-from tests.support.lakes import write_rows
+from tests.support.spark.lake_disk import LakeDisk, Stopped
+from tests.support.spark.lakes import write_rows
 from tests.support.tiers import rounds
 
 Row = tuple[int | None, str, int]

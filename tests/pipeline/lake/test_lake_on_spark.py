@@ -16,7 +16,7 @@ from headwater.pipeline.lake.lake_table import LakeTable
 from headwater.pipeline.lake.verify.verify import verify
 from headwater.pipeline.lake.writing.archive import archive_batch
 from headwater.testing.running_broker import RunningBroker
-from tests.support.lakes import sorted_rows
+from tests.support.spark.lakes import sorted_rows
 
 #: Not to be taken for a number by whoever reads directory names.
 TOPIC = "007"

@@ -18,8 +18,8 @@ from headwater.pipeline.runs.run_directory import RunDirectory
 from headwater.pipeline.runs.run_record import RunState
 from headwater.testing.running_broker import RunningBroker
 from tests.support.command import Finished, run_command
-from tests.support.patience import patiently
-from tests.support.spark import SETTINGS
+from tests.support.spark.patience import patiently
+from tests.support.spark.session import SETTINGS
 
 PIPELINE = """\
 name: doubling

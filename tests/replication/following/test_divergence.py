@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.replication.fetch import FetchTarget, find_divergence
+from headwater.sim.campaigns.logs import PARTITION
 from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.leader_epochs import EpochEndOffset, LeaderEpochs
-from tests.support.led_partition import TOPIC_ID, LedPartition
-from tests.support.logs import PARTITION
+from tests.support.models.led_partition import TOPIC_ID, LedPartition
 
 START = 4  # The leader epoch with which a played partition begins.
 

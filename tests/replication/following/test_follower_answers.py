@@ -8,10 +8,10 @@ import pytest
 
 from headwater.base.errors import ErrorCode
 from headwater.replication.following.partition import Condition, FollowedPartition, pause_ms
+from headwater.sim.campaigns.logs import leader_batch
+from headwater.sim.campaigns.replica_set import OPTIONS, ReplicaSet
 from headwater.sim.disk.faults import Fault
 from headwater.wire.messages.fetch import EpochEndOffset, PartitionData
-from tests.support.logs import leader_batch
-from tests.support.replica_set import OPTIONS, ReplicaSet
 
 LEADER, FOLLOWER = 1, 2
 

@@ -6,9 +6,9 @@ import pytest
 
 from headwater.replication import fetch
 from headwater.replication.following import plan as follower_plan
+from headwater.sim.campaigns.replicas import ReplicaCampaign
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.truncation import truncate_to
-from tests.support.replica_campaign import ReplicaCampaign
 from tests.support.tiers import rounds
 
 SEEDS = rounds(100, 3_000)

@@ -11,10 +11,7 @@ from headwater.replication.following.log import (
     start_over,
     truncate_to_leader,
 )
-from headwater.storage.partition_log import PartitionLog
-from headwater.storage.retention import delete_records_before
-from headwater.wire.messages.fetch import EpochEndOffset
-from tests.support.logs import (
+from headwater.sim.campaigns.logs import (
     DIRECTORY,
     NOW_MS,
     append,
@@ -23,6 +20,9 @@ from tests.support.logs import (
     offsets_of,
     open_log,
 )
+from headwater.storage.partition_log import PartitionLog
+from headwater.storage.retention import delete_records_before
+from headwater.wire.messages.fetch import EpochEndOffset
 
 
 def log_with(*epochs: int) -> PartitionLog:

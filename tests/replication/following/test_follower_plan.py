@@ -13,11 +13,11 @@ from headwater.base.ids import TopicPartition
 from headwater.replication.following.partition import Condition, FollowedPartition
 from headwater.replication.following.plan import FetchPlan
 from headwater.replication.partition.partition import Partition
+from headwater.sim.campaigns.logs import DIRECTORY, NOW_MS, leader_batch, new_disk, open_log
+from headwater.sim.campaigns.replica_set import OPTIONS
 from headwater.storage.errors import LogStorageError
 from headwater.storage.partition_log import PartitionLog
 from headwater.wire.messages.fetch import FetchRequest, FetchResponse
-from tests.support.logs import DIRECTORY, NOW_MS, leader_batch, new_disk, open_log
-from tests.support.replica_set import OPTIONS
 
 LEADER, NODE_ID = 1, 2
 

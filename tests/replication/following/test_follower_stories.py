@@ -13,11 +13,11 @@ from random import Random
 import pytest
 
 from headwater.replication.following import plan as follower_plan
+from headwater.sim.campaigns.logs import path_of
+from headwater.sim.campaigns.replica_set import OPTIONS, Replica, ReplicaSet
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.segments.segment_files import LOG
 from headwater.storage.truncation import truncate_to
-from tests.support.logs import path_of
-from tests.support.replica_set import OPTIONS, Replica, ReplicaSet
 
 A, B = 0, 1
 

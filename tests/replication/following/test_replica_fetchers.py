@@ -14,12 +14,12 @@ from headwater.base.errors import ErrorCode
 from headwater.replication.following.fetchers import NEWCOMERS_WAIT_MS, ReplicaFetchers
 from headwater.replication.following.options import FetcherOptions
 from headwater.replication.partition.partition import Partition
+from headwater.sim.campaigns.logs import append, read_records
 from headwater.sim.clock import SimulatedClock
 from headwater.sim.virtual_loop import VirtualLoop
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.retention import apply_retention, delete_records_before
-from tests.support.logs import append, read_records
-from tests.support.played_leader import NODE_ID, PlayedLeader, follower_of, image_of
+from tests.support.fakes.played_leader import NODE_ID, PlayedLeader, follower_of, image_of
 
 OPTIONS = FetcherOptions()
 

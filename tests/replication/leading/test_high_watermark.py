@@ -10,8 +10,8 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.replication.fetch import FetchLimits, FetchTarget, note_follower, read_partitions
 from headwater.replication.partition.partition import Partition
 from headwater.replication.partition.rules import AcksAllFlush, PartitionRules
-from tests.support.led_partition import LAG_MAX_MS, TOPIC_ID, LedPartition
-from tests.support.logs import PARTITION
+from headwater.sim.campaigns.logs import PARTITION
+from tests.support.models.led_partition import LAG_MAX_MS, TOPIC_ID, LedPartition
 from tests.support.tiers import rounds
 
 

@@ -12,7 +12,7 @@ from headwater.replication.leading.remote_replica import RemoteReplica
 from headwater.replication.partition.rules import AcksAllFlush
 from headwater.storage.errors import LogStorageError
 from tests.support.async_tests import run_async
-from tests.support.led_partition import LAG_MAX_MS, LedPartition, settled
+from tests.support.models.led_partition import LAG_MAX_MS, LedPartition, settled
 
 
 def test_a_follower_that_fetches_the_end_has_caught_up() -> None:

@@ -18,13 +18,13 @@ from headwater.cluster.image.layered_map import LayeredMap
 from headwater.replication.partition.partition import Partition
 from headwater.replication.partition.partitions import Partitions
 from headwater.replication.partition.rules import AcksAllFlush, PartitionRules
+from headwater.sim.campaigns.broker_logs import open_directories
+from headwater.sim.campaigns.logs import NOW_MS, batch_of
 from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.directories.directory_entries import EntryKind, list_entries
 from headwater.storage.directories.log_directories import LogDirectories
 from tests.support.async_tests import run_async
-from tests.support.broker_logs import open_directories
-from tests.support.led_partition import PlayedController, WrittenEvents
-from tests.support.logs import NOW_MS, batch_of
+from tests.support.models.led_partition import PlayedController, WrittenEvents
 
 OWN = 1  # The number of the broker under test.
 PATHS = ["/a", "/b"]

@@ -26,7 +26,7 @@ from headwater.sim.histories.transaction_history import (
     check_copied_once,
 )
 from headwater.testing import broker
-from tests.support.kafka import small_node
+from tests.support.kafka.node import small_node
 
 PARTITION_COUNT = 2
 SOURCE = [TopicPartition("source", number) for number in range(PARTITION_COUNT)]

@@ -11,7 +11,7 @@ from headwater.cluster.store.metadata_store import Check, Create, Set, WatchEven
 from headwater.sim.network.network import NetworkConditions
 from headwater.sim.store.connection import STORE_HOST
 from headwater.sim.store.session import LinkedSession
-from tests.support.simulated_store import TIMEOUT_S, StoreStage
+from tests.support.brokers.simulated_store import TIMEOUT_S, StoreStage
 
 
 def cut(stage: StoreStage, host: str) -> None:

@@ -8,15 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.sim.disk.faulty_disk import FaultyDisk
-from headwater.storage.errors import OffsetOutOfRangeError
-from headwater.storage.log_config import LogConfig
-from headwater.storage.partition_log import PartitionLog
-from headwater.storage.producers.entry import AppendOrigin
-from headwater.storage.producers.snapshot import list_snapshots
-from headwater.storage.truncation import truncate_to
-from headwater.wire.records import ControlType, CorruptRecordError, encode_end_transaction_marker
-from tests.support.logs import (
+from headwater.sim.campaigns.logs import (
     DIRECTORY,
     NOW_MS,
     append,
@@ -27,6 +19,14 @@ from tests.support.logs import (
     open_log,
     sized_batch,
 )
+from headwater.sim.disk.faulty_disk import FaultyDisk
+from headwater.storage.errors import OffsetOutOfRangeError
+from headwater.storage.log_config import LogConfig
+from headwater.storage.partition_log import PartitionLog
+from headwater.storage.producers.entry import AppendOrigin
+from headwater.storage.producers.snapshot import list_snapshots
+from headwater.storage.truncation import truncate_to
+from headwater.wire.records import ControlType, CorruptRecordError, encode_end_transaction_marker
 
 #: Segments of a few batches, by size and by time.
 CONFIG = LogConfig(segment_bytes=1_200, segment_ms=50, index_interval_bytes=150)

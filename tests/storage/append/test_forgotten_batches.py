@@ -7,6 +7,21 @@ from itertools import permutations
 
 import pytest
 
+from headwater.sim.campaigns.logs import (
+    DIRECTORY,
+    NOW_MS,
+    SMALL_SEGMENTS,
+    append,
+    append_numbered,
+    batch_of,
+    end_transaction,
+    new_disk,
+    offsets_of,
+    open_log,
+    path_of,
+    reopened,
+    wrote,
+)
 from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.errors import (
     InvalidProducerEpochError,
@@ -23,22 +38,7 @@ from headwater.wire.records import (
     encode_batch,
     encode_legacy,
 )
-from tests.support.compaction import CompactedLog
-from tests.support.logs import (
-    DIRECTORY,
-    NOW_MS,
-    SMALL_SEGMENTS,
-    append,
-    append_numbered,
-    batch_of,
-    end_transaction,
-    new_disk,
-    offsets_of,
-    open_log,
-    path_of,
-    reopened,
-    wrote,
-)
+from tests.support.models.compaction import CompactedLog
 
 
 def remembered(log: PartitionLog, producer_id: int = 7) -> tuple[BatchMetadata, ...]:

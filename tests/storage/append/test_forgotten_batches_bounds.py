@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.sim.disk.faulty_disk import Fault, FaultyDisk
-from headwater.storage.append.forgotten_batches import READ_BYTES, READS_MAX
-from headwater.storage.errors import LogStorageError, OutOfOrderSequenceError
-from headwater.storage.log_config import LogConfig
-from headwater.storage.producers.entry import SEQUENCE_MAX
-from tests.support.logs import (
+from headwater.sim.campaigns.logs import (
     DIRECTORY,
     append,
     append_numbered,
@@ -18,6 +13,11 @@ from tests.support.logs import (
     reopened,
     wrote,
 )
+from headwater.sim.disk.faulty_disk import Fault, FaultyDisk
+from headwater.storage.append.forgotten_batches import READ_BYTES, READS_MAX
+from headwater.storage.errors import LogStorageError, OutOfOrderSequenceError
+from headwater.storage.log_config import LogConfig
+from headwater.storage.producers.entry import SEQUENCE_MAX
 
 
 def log_reads(disk: FaultyDisk) -> int:

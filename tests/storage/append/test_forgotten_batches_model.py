@@ -9,13 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwater.sim.disk.faulty_disk import FaultyDisk
-from headwater.storage.errors import OutOfOrderSequenceError
-from headwater.storage.log_config import LogConfig
-from headwater.storage.partition_log import PartitionLog
-from headwater.storage.producers.entry import SEQUENCE_MAX
-from headwater.storage.truncation import truncate_to
-from tests.support.logs import (
+from headwater.sim.campaigns.logs import (
     DIRECTORY,
     NOW_MS,
     append,
@@ -25,6 +19,12 @@ from tests.support.logs import (
     offsets_of,
     open_log,
 )
+from headwater.sim.disk.faulty_disk import FaultyDisk
+from headwater.storage.errors import OutOfOrderSequenceError
+from headwater.storage.log_config import LogConfig
+from headwater.storage.partition_log import PartitionLog
+from headwater.storage.producers.entry import SEQUENCE_MAX
+from headwater.storage.truncation import truncate_to
 from tests.support.tiers import rounds
 
 IN_FLIGHT_MAX = 5

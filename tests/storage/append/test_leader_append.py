@@ -7,6 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headwater.sim.campaigns.logs import (
+    DIRECTORY,
+    NOW_MS,
+    append,
+    append_numbered,
+    batch_of,
+    end_transaction,
+    new_disk,
+    open_log,
+    read_records,
+)
 from headwater.sim.disk.faulty_disk import Fault
 from headwater.storage.append.leader import WALKED_INLINE_RECORDS_MAX, takes_long
 from headwater.storage.errors import (
@@ -34,17 +45,6 @@ from headwater.wire.records import (
     validate_batch,
 )
 from headwater.wire.records.batch_header import write_crc
-from tests.support.logs import (
-    DIRECTORY,
-    NOW_MS,
-    append,
-    append_numbered,
-    batch_of,
-    end_transaction,
-    new_disk,
-    open_log,
-    read_records,
-)
 
 COMPACTED = LogConfig(cleanup_policy=frozenset({"compact"}))
 APPEND_TIME = LogConfig(message_timestamp_type=TimestampType.LOG_APPEND_TIME)

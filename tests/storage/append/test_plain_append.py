@@ -10,13 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.base.errors import KafkaError
+from headwater.sim.campaigns.logs import (
+    DIRECTORY,
+    NOW_MS,
+    SMALL_SEGMENTS,
+    batch_of,
+    new_disk,
+    open_log,
+)
 from headwater.storage.append.plain import append_plain_batch
 from headwater.storage.errors import LogStorageError, OutOfOrderSequenceError
 from headwater.storage.log_config import LogConfig, RecordsValidation
 from headwater.storage.partition_log import PartitionLog
 from headwater.wire.records import Compression, Record, TimestampType, encode_batch
 from headwater.wire.records.batch_header import write_crc
-from tests.support.logs import DIRECTORY, NOW_MS, SMALL_SEGMENTS, batch_of, new_disk, open_log
 
 CONFIGS = {
     "ordinary": SMALL_SEGMENTS,

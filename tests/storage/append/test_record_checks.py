@@ -9,6 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.base.errors import ErrorCode, KafkaError
+from headwater.sim.campaigns.logs import (
+    DIRECTORY,
+    NOW_MS,
+    append,
+    end_transaction,
+    new_disk,
+    open_log,
+    read_records,
+)
 from headwater.storage.append.record_checks import plausible_max_timestamp
 from headwater.storage.log_config import LogConfig, RecordsValidation
 from headwater.storage.partition_log import PartitionLog
@@ -24,17 +33,8 @@ from headwater.wire.records import (
     read_batch_header,
     validate_batch,
 )
-from tests.support.logs import (
-    DIRECTORY,
-    NOW_MS,
-    append,
-    end_transaction,
-    new_disk,
-    open_log,
-    read_records,
-)
-from tests.support.raw_batches import POISON, THREE, raw_batch, raw_record, sealed
-from tests.support.record_strategies import compressions, headers, nullable_bytes
+from tests.support.values.raw_batches import POISON, THREE, raw_batch, raw_record, sealed
+from tests.support.values.record_strategies import compressions, headers, nullable_bytes
 
 HEADER = LogConfig(records_validation=RecordsValidation.HEADER)
 STRUCTURE = LogConfig()

@@ -8,14 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.sim.disk.faulty_disk import Fault, FaultyDisk
-from headwater.storage.errors import (
-    LogStorageError,
-)
-from headwater.storage.indexes import index_file
-from headwater.storage.log_config import LogConfig
-from headwater.storage.partition_log import PartitionLog
-from tests.support.logs import (
+from headwater.sim.campaigns.logs import (
     DIRECTORY,
     NOW_MS,
     append,
@@ -28,6 +21,13 @@ from tests.support.logs import (
     read_records,
     sized_batch,
 )
+from headwater.sim.disk.faulty_disk import Fault, FaultyDisk
+from headwater.storage.errors import (
+    LogStorageError,
+)
+from headwater.storage.indexes import index_file
+from headwater.storage.log_config import LogConfig
+from headwater.storage.partition_log import PartitionLog
 
 
 def new_log(config: LogConfig | None = None, disk: FaultyDisk | None = None) -> PartitionLog:

@@ -1,10 +1,6 @@
 import pytest
 
-from headwater.sim.disk.faulty_disk import FaultyDisk
-from headwater.storage.append.unwritten_batches import PRODUCERS_MAX
-from headwater.storage.errors import LogStorageError, OutOfOrderSequenceError
-from headwater.storage.partition_log import PartitionLog
-from tests.support.logs import (
+from headwater.sim.campaigns.logs import (
     DIRECTORY,
     NOW_MS,
     append,
@@ -13,6 +9,10 @@ from tests.support.logs import (
     open_log,
     read_records,
 )
+from headwater.sim.disk.faulty_disk import FaultyDisk
+from headwater.storage.append.unwritten_batches import PRODUCERS_MAX
+from headwater.storage.errors import LogStorageError, OutOfOrderSequenceError
+from headwater.storage.partition_log import PartitionLog
 
 
 def full_log() -> tuple[PartitionLog, FaultyDisk]:

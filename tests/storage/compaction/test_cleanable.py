@@ -6,6 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from headwater.sim.campaigns.logs import (
+    NOW_MS,
+    append_numbered,
+    batch_of,
+    end_transaction,
+    open_log,
+)
 from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.compaction.cleanable import (
     DirtySection,
@@ -16,7 +23,6 @@ from headwater.storage.compaction.cleanable import (
 from headwater.storage.log_config import LogConfig
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.retention import delete_records_before
-from tests.support.logs import NOW_MS, append_numbered, batch_of, end_transaction, open_log
 
 CONFIG = LogConfig(segment_bytes=1 << 20, cleanup_policy=frozenset({"compact"}))
 

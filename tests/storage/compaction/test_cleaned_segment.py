@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from headwater.base.checks import InvariantViolation
+from headwater.sim.campaigns.logs import NOW_MS
 from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.compaction import cleaned_segment
 from headwater.storage.compaction.cleaned_segment import CleanedSegment, remove_files_at
@@ -17,7 +18,6 @@ from headwater.storage.log_config import LogConfig
 from headwater.storage.segments.segment import LogSegment
 from headwater.storage.segments.segment_files import CLEANED, LOG, SEGMENT_SUFFIXES, segment_path
 from headwater.wire.records import Record, encode_batch, read_batch_header
-from tests.support.logs import NOW_MS
 
 CONFIG = LogConfig(index_interval_bytes=100)
 BATCHES = [

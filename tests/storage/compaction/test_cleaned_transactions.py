@@ -10,7 +10,7 @@ from headwater.wire.records import (
     encode_end_transaction_marker,
     read_batch_header,
 )
-from tests.support.batch_headers import data_header
+from tests.support.values.batch_headers import data_header
 
 
 def _data(offset: int, producer_id: int = 1, *, transactional: bool = True) -> BatchHeader:

@@ -10,6 +10,7 @@ import pytest
 
 from headwater.base.clocks import ManualClock
 from headwater.base.ids import TopicPartition
+from headwater.sim.campaigns.logs import NOW_MS, batch_of, read_records
 from headwater.sim.disk.faulty_disk import Fault, FaultyDisk
 from headwater.storage.compaction.cleaner import Cleaner, RunJob, inline_runner
 from headwater.storage.compaction.cleaner_process import CompactionInterruptedError
@@ -26,7 +27,6 @@ from headwater.storage.partition_log import PartitionLog
 from headwater.storage.recovery.loader import LogLoader
 from headwater.storage.segments.segment_files import CLEANED, LOG, segment_path
 from headwater.storage.truncation import truncate_fully, truncate_to
-from tests.support.logs import NOW_MS, batch_of, read_records
 
 CONFIG = LogConfig(
     segment_bytes=1 << 20, cleanup_policy=frozenset({"compact"}), file_delete_delay_ms=0

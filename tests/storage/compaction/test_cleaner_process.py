@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from headwater.base.clocks import SystemClock
+from headwater.sim.campaigns.logs import NOW_MS, batch_of, open_log, read_records
 from headwater.storage.compaction.cleanable import dirty_section
 from headwater.storage.compaction.cleaner import Cleaner
 from headwater.storage.compaction.cleaner_process import CleanerProcesses
@@ -28,7 +29,6 @@ from headwater.storage.disk.files import DiskFiles
 from headwater.storage.log_config import LogConfig
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.segments.segment_files import LOG, segment_path
-from tests.support.logs import NOW_MS, batch_of, open_log, read_records
 
 CONFIG = LogConfig(segment_bytes=20_000, cleanup_policy=frozenset({"compact"}))
 Item = CleanedGroup | CompactionResult

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.log_config import LogConfig
 from headwater.wire.records import Compression
-from tests.support.compaction import SMALL, CompactedLog
-from tests.support.compaction_steps import perform, random_operation
+from tests.support.models.compaction import SMALL, CompactedLog
+from tests.support.models.compaction_steps import perform, random_operation
 from tests.support.tiers import rounds
 
 KEYS = [b"a", b"b", b"c", b"", b"long key " * 9]

@@ -25,12 +25,12 @@ from headwater.storage.recovery.batch_scan import read_entry_header
 from headwater.storage.recovery.loader import LogLoader
 from headwater.testing.apache_kafka import KafkaNode, dump_log, parse_dump
 from headwater.wire.records import Record, decode_batch
-from tests.support import compaction
-from tests.support.compaction import SMALL, CompactedLog
-from tests.support.compaction_steps import perform, random_operation
-from tests.support.kafka import require_apache_kafka, small_node
-from tests.support.kafka_data import COMPACT, NODE_PROPERTIES
-from tests.support.kafka_writer import TIMEOUT_S, KafkaWriter
+from tests.support.kafka.data import COMPACT, NODE_PROPERTIES
+from tests.support.kafka.node import require_apache_kafka, small_node
+from tests.support.kafka.writer import TIMEOUT_S, KafkaWriter
+from tests.support.models import compaction
+from tests.support.models.compaction import SMALL, CompactedLog
+from tests.support.models.compaction_steps import perform, random_operation
 
 pytestmark = pytest.mark.kafka
 

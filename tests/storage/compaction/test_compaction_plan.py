@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headwater.sim.campaigns.logs import NOW_MS, append_numbered, end_transaction, open_log
 from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.compaction.cleanable import dirty_section
 from headwater.storage.compaction.compaction_filter import LastBatch
@@ -11,7 +12,6 @@ from headwater.storage.compaction.compaction_plan import (
     plan_compaction,
 )
 from headwater.storage.log_config import LogConfig
-from tests.support.logs import NOW_MS, append_numbered, end_transaction, open_log
 
 
 def test_producers_are_known_by_their_last_data_or_by_their_epoch() -> None:

@@ -25,7 +25,7 @@ from headwater.wire.records import (
     read_batch_header,
     validate_batch,
 )
-from tests.support.record_strategies import compressions, record_lists, timestamp_types
+from tests.support.values.record_strategies import compressions, record_lists, timestamp_types
 
 
 @given(record_lists(), compressions, st.booleans())

@@ -23,8 +23,8 @@ from headwater.storage.segments.segment_files import (
     parse_segment_file_name,
 )
 from headwater.storage.truncation import truncate_fully, truncate_to
-from tests.support.compaction import DIRECTORY, CompactedLog
-from tests.support.compaction_steps import twice_dirtied
+from tests.support.models.compaction import DIRECTORY, CompactedLog
+from tests.support.models.compaction_steps import twice_dirtied
 
 
 def planned(scenario: CompactedLog) -> tuple[CompactionTicket, list[CleanedGroup]]:

@@ -23,8 +23,8 @@ from headwater.storage.segments.segment_files import (
     SEGMENT_SUFFIXES,
     segment_path,
 )
-from tests.support.compaction import DIRECTORY, CompactedLog, RecoveryPoint
-from tests.support.compaction_steps import twice_dirtied
+from tests.support.models.compaction import DIRECTORY, CompactedLog, RecoveryPoint
+from tests.support.models.compaction_steps import twice_dirtied
 from tests.support.tiers import rounds
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from headwater.sim.campaigns.directory import DirectoryCampaign, remains
 from headwater.storage.directories.directory_checkpoints import (
     CheckpointTable,
     DirectoryCheckpoints,
@@ -9,7 +10,6 @@ from headwater.storage.directories.directory_checkpoints import (
 from headwater.storage.directories.directory_ownership import DirectoryOwnership
 from headwater.storage.directories.future_log import FutureLog
 from headwater.storage.directories.log_creation import LogDeletion
-from tests.support.directory_campaign import DirectoryCampaign, remains
 from tests.support.tiers import rounds
 
 

@@ -2,6 +2,8 @@ import random
 
 import pytest
 
+from headwater.sim.campaigns.broker_logs import append, open_directory, orders
+from headwater.sim.campaigns.logs import NOW_MS
 from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.checkpoints import OffsetCheckpoint
 from headwater.storage.directories.directory_checkpoints import (
@@ -10,8 +12,6 @@ from headwater.storage.directories.directory_checkpoints import (
 )
 from headwater.storage.log_config import LogConfig
 from headwater.storage.retention import apply_retention, delete_records_before
-from tests.support.broker_logs import append, open_directory, orders
-from tests.support.logs import NOW_MS
 
 PATH = "/data/table"
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from headwater.replication.partition.write_failures import WriteFailures
+from headwater.sim.campaigns.logs import new_disk, open_log
 from headwater.storage.directories.directory_room import RESERVE_FILE, DirectoryRoom
 from headwater.storage.disk.disk_files import DiskFiles
 from headwater.storage.errors import LogStorageError
 from headwater.storage.partition_log import PartitionLog
-from tests.support.logs import new_disk, open_log
 
 RESERVE = 1 << 20
 

@@ -3,6 +3,8 @@ import random
 
 import pytest
 
+from headwater.sim.campaigns.broker_logs import TOPIC_ID, append, open_directories, orders
+from headwater.sim.campaigns.logs import NOW_MS
 from headwater.sim.disk.faulty_disk import Fault, FaultyDisk, PowerCut, SimulatedCrash
 from headwater.storage.directories.directory_entries import EntryKind, list_entries
 from headwater.storage.directories.partition_metadata import read_topic_id
@@ -10,9 +12,7 @@ from headwater.storage.errors import LogStorageError
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.retention import delete_records_before
 from headwater.storage.truncation import truncate_to
-from tests.support.broker_logs import TOPIC_ID, append, open_directories, orders
-from tests.support.logs import NOW_MS
-from tests.support.moving_logs import (
+from tests.support.logs.moving_logs import (
     CONFIG,
     PATHS,
     copy_all,

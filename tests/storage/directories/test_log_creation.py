@@ -7,6 +7,8 @@ import pytest
 from headwater.base.checks import InvariantViolation
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
+from headwater.sim.campaigns.broker_logs import TOPIC_ID, append, open_directory, orders
+from headwater.sim.campaigns.logs import NOW_MS, read_records
 from headwater.sim.disk.faulty_disk import Fault, FaultyDisk, PowerCut, SimulatedCrash
 from headwater.storage.checkpoints import OffsetCheckpoint
 from headwater.storage.directories.directory_entries import EntryKind, list_entries
@@ -15,8 +17,6 @@ from headwater.storage.directories.partition_metadata import read_topic_id
 from headwater.storage.errors import LogStorageError
 from headwater.storage.log_config import LogConfig
 from headwater.storage.partition_log import PartitionLog
-from tests.support.broker_logs import TOPIC_ID, append, open_directory, orders
-from tests.support.logs import NOW_MS, read_records
 
 DATA = "/data"
 

@@ -11,6 +11,16 @@ import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
+from headwater.sim.campaigns.broker_logs import (
+    CLUSTER_ID,
+    NODE_ID,
+    TOPIC_ID,
+    append,
+    open_directories,
+    orders,
+    run_inline,
+)
+from headwater.sim.campaigns.logs import NOW_MS, read_records
 from headwater.sim.disk.faulty_disk import Fault, FaultyDisk
 from headwater.storage.directories.directory_entries import EntryKind, list_entries
 from headwater.storage.directories.directory_ownership import LogDirectoryInUseError
@@ -27,16 +37,6 @@ from headwater.storage.errors import (
     LogStorageError,
 )
 from headwater.storage.log_config import LogConfig
-from tests.support.broker_logs import (
-    CLUSTER_ID,
-    NODE_ID,
-    TOPIC_ID,
-    append,
-    open_directories,
-    orders,
-    run_inline,
-)
-from tests.support.logs import NOW_MS, read_records
 from tests.support.tiers import rounds
 
 PATHS = ["/a", "/b"]

@@ -5,6 +5,15 @@ from pathlib import Path
 import pytest
 
 from headwater.base.ids import TopicPartition
+from headwater.sim.campaigns.broker_logs import (
+    CLUSTER_ID,
+    NODE_ID,
+    append,
+    environment_of,
+    open_directory,
+    orders,
+)
+from headwater.sim.campaigns.logs import NOW_MS, read_records
 from headwater.sim.disk.faulty_disk import Fault, FaultyDisk, SimulatedCrash
 from headwater.storage.checkpoints import (
     LOG_START,
@@ -20,15 +29,6 @@ from headwater.storage.log_config import LogConfig
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.retention import delete_records_before
 from headwater.storage.truncation import truncate_to
-from tests.support.broker_logs import (
-    CLUSTER_ID,
-    NODE_ID,
-    append,
-    environment_of,
-    open_directory,
-    orders,
-)
-from tests.support.logs import NOW_MS, read_records
 
 DATA = "/data"
 

@@ -4,13 +4,13 @@ import pytest
 
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
+from headwater.sim.campaigns.broker_logs import TOPIC_ID, open_directories, orders
+from headwater.sim.campaigns.logs import NOW_MS
 from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.directories.directory_entries import EntryKind, list_entries
 from headwater.storage.directories.partition_metadata import write_topic_id
 from headwater.storage.errors import LogStorageError
-from tests.support.broker_logs import TOPIC_ID, open_directories, orders
-from tests.support.logs import NOW_MS
-from tests.support.moving_logs import (
+from tests.support.logs.moving_logs import (
     CONFIG,
     PATHS,
     copy_all,

@@ -6,6 +6,14 @@ from collections.abc import Callable
 import pytest
 
 from headwater.base.clocks import ManualClock
+from headwater.sim.campaigns.broker_logs import (
+    TOPIC_ID,
+    append,
+    open_directories,
+    orders,
+    run_inline,
+)
+from headwater.sim.campaigns.logs import NOW_MS, batch_of, read_records
 from headwater.sim.disk.faulty_disk import Fault, FaultyDisk
 from headwater.storage.checkpoints import (
     LOG_START,
@@ -18,8 +26,6 @@ from headwater.storage.directories.maintenance import Maintenance, must_flush
 from headwater.storage.log_config import LogConfig
 from headwater.storage.log_settings import LOG_SETTINGS
 from headwater.storage.retention import delete_records_before
-from tests.support.broker_logs import TOPIC_ID, append, open_directories, orders, run_inline
-from tests.support.logs import NOW_MS, batch_of, read_records
 
 PATHS = ["/a", "/b"]
 

@@ -6,13 +6,13 @@ import pytest
 
 from headwater.base.checks import InvariantViolation
 from headwater.base.clocks import ManualClock
+from headwater.sim.campaigns.broker_logs import run_inline
 from headwater.storage.directories.periodic_tasks import (
     BlockingWork,
     PeriodicTask,
     Steps,
     run_periodically,
 )
-from tests.support.broker_logs import run_inline
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):

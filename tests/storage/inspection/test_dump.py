@@ -20,9 +20,9 @@ from headwater.wire.records import (
     Record,
     encode_batch,
 )
-from tests.support.dumps import DEEP, LOG_NAME, items_of, json_of, text_of, write_log
-from tests.support.varied_log import HEADERS, write_varied_log
-from tests.support.verification import overwrite
+from tests.support.logs.dumps import DEEP, LOG_NAME, items_of, json_of, text_of, write_log
+from tests.support.logs.varied_log import HEADERS, write_varied_log
+from tests.support.logs.verification import overwrite
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from headwater.sim.campaigns.logs import NOW_MS, append, append_numbered, end_transaction, open_log
 from headwater.storage.disk.files import DiskFiles
 from headwater.storage.inspection.dump import DumpOptions
 from headwater.storage.log_config import LogConfig
@@ -17,11 +18,10 @@ from headwater.wire.records import (
     encode_batch,
     encode_legacy,
 )
-from tests.support.dumps import DEEP, text_of, write_log
-from tests.support.kafka import require_apache_kafka
-from tests.support.logs import NOW_MS, append, append_numbered, end_transaction, open_log
-from tests.support.varied_log import write_varied_log
-from tests.support.verification import overwrite
+from tests.support.kafka.node import require_apache_kafka
+from tests.support.logs.dumps import DEEP, text_of, write_log
+from tests.support.logs.varied_log import write_varied_log
+from tests.support.logs.verification import overwrite
 
 pytestmark = pytest.mark.kafka
 

@@ -7,9 +7,9 @@ import pytest
 
 from headwater.storage.disk.files import DiskFiles
 from headwater.storage.inspection.dump import DumpOptions
-from tests.support.dumps import text_of
-from tests.support.varied_log import write_varied_log
-from tests.support.verification import overwrite
+from tests.support.logs.dumps import text_of
+from tests.support.logs.varied_log import write_varied_log
+from tests.support.logs.verification import overwrite
 
 # -- indexes -------------------------------------------------------------------------------------
 

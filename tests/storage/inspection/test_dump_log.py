@@ -23,9 +23,9 @@ from headwater.wire.records import (
     read_batch_header,
 )
 from headwater.wire.records.batch_header import write_crc
-from tests.support.dumps import DEEP, LOG_NAME, items_of, text_of, write_log
-from tests.support.varied_log import varied_records
-from tests.support.verification import overwrite
+from tests.support.logs.dumps import DEEP, LOG_NAME, items_of, text_of, write_log
+from tests.support.logs.varied_log import varied_records
+from tests.support.logs.verification import overwrite
 
 # -- batches and records -------------------------------------------------------------------------
 

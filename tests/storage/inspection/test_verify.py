@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from headwater.base.ids import TopicPartition
+from headwater.sim.campaigns.broker_logs import TOPIC_ID, append, open_directories
+from headwater.sim.campaigns.logs import DIRECTORY, NOW_MS, new_disk, open_log
+from headwater.sim.campaigns.logs import append as append_values
 from headwater.storage.checkpoints import (
     RECOVERY_POINT,
     OffsetCheckpoint,
@@ -26,11 +29,8 @@ from headwater.storage.log_config import LogConfig
 from headwater.storage.retention import delete_records_before
 from headwater.storage.truncation import truncate_to
 from headwater.wire.records import MAGIC_V1, Compression, Record, encode_legacy
-from tests.support.broker_logs import TOPIC_ID, append, open_directories
-from tests.support.logs import DIRECTORY, NOW_MS, new_disk, open_log
-from tests.support.logs import append as append_values
-from tests.support.varied_log import SMALL_SEGMENTS, write_varied_log
-from tests.support.verification import problems, verify
+from tests.support.logs.varied_log import SMALL_SEGMENTS, write_varied_log
+from tests.support.logs.verification import problems, verify
 
 LOCK = ".lock"
 

@@ -9,9 +9,9 @@ from headwater.storage.inspection.read_only_files import ReadOnlyFiles
 from headwater.storage.inspection.verify import verify_directory
 from headwater.testing.apache_kafka import dump_log
 from headwater.testing.apache_kafka.dump import ERRORS_FOLLOW
-from tests.support.dumps import DEEP, text_of
-from tests.support.kafka import require_apache_kafka
-from tests.support.kafka_data import KafkaDataDir, shared_kafka_data_dirs
+from tests.support.kafka.data import KafkaDataDir, shared_kafka_data_dirs
+from tests.support.kafka.node import require_apache_kafka
+from tests.support.logs.dumps import DEEP, text_of
 
 pytestmark = pytest.mark.kafka
 

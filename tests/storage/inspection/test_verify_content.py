@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from headwater.sim.campaigns.logs import NOW_MS, open_log
 from headwater.storage.disk.files import DiskFiles
 from headwater.wire.records import (
     Record,
@@ -12,9 +13,8 @@ from headwater.wire.records import (
     patch_batch,
 )
 from headwater.wire.records.batch_header import write_crc
-from tests.support.logs import NOW_MS, open_log
-from tests.support.varied_log import write_varied_log
-from tests.support.verification import problems, verify
+from tests.support.logs.varied_log import write_varied_log
+from tests.support.logs.verification import problems, verify
 
 LAST = f"{66:020d}"
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from headwater.sim.campaigns.logs import append, open_log
 from headwater.storage.disk.files import DiskFiles
 from headwater.wire.records import (
     iter_batch_headers,
 )
-from tests.support.logs import append, open_log
+from tests.support.logs.varied_log import write_varied_log
+from tests.support.logs.verification import overwrite, problems, verify
 from tests.support.tiers import full_tier
-from tests.support.varied_log import write_varied_log
-from tests.support.verification import overwrite, problems, verify
 
 FIRST, SECOND, LAST = (f"{base_offset:020d}" for base_offset in (0, 26, 66))
 #: What a log file's header fields are, by their place; the rest is covered by the checksum.

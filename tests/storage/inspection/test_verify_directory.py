@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from headwater.base.ids import TopicPartition
+from headwater.sim.campaigns.broker_logs import TOPIC_ID, append, open_directories
+from headwater.sim.campaigns.logs import NOW_MS, PARTITION
 from headwater.storage.checkpoints import (
     CLEANER,
     LOG_START,
@@ -21,10 +23,8 @@ from headwater.storage.inspection.verify import (
     verify_into,
 )
 from headwater.storage.log_config import LogConfig
-from tests.support.broker_logs import TOPIC_ID, append, open_directories
-from tests.support.logs import NOW_MS, PARTITION
-from tests.support.varied_log import SMALL_SEGMENTS, write_varied_log
-from tests.support.verification import problems, verify
+from tests.support.logs.varied_log import SMALL_SEGMENTS, write_varied_log
+from tests.support.logs.verification import problems, verify
 
 
 @pytest.fixture

@@ -9,13 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.storage.errors import InvalidTxnStateError
-from headwater.storage.log_config import LogConfig
-from headwater.storage.partition_log import PartitionLog
-from headwater.storage.retention import delete_records_before
-from headwater.storage.truncation import truncate_to
-from headwater.wire.records import iter_batch_headers
-from tests.support.logs import (
+from headwater.sim.campaigns.logs import (
     DIRECTORY,
     NOW_MS,
     append,
@@ -24,6 +18,12 @@ from tests.support.logs import (
     new_disk,
     open_log,
 )
+from headwater.storage.errors import InvalidTxnStateError
+from headwater.storage.log_config import LogConfig
+from headwater.storage.partition_log import PartitionLog
+from headwater.storage.retention import delete_records_before
+from headwater.storage.truncation import truncate_to
+from headwater.wire.records import iter_batch_headers
 
 
 def new_log() -> PartitionLog:

@@ -29,7 +29,7 @@ from headwater.wire.records import (
     encode_end_transaction_marker,
     read_batch_header,
 )
-from tests.support.batch_headers import data_header, marker
+from tests.support.values.batch_headers import data_header, marker
 
 PARTITION = TopicPartition("orders", 3)
 CLIENT, COORDINATOR, REPLICATION = (

@@ -14,7 +14,7 @@ from headwater.storage.producers.entry import (
 from headwater.storage.producers.open_transactions import CompletedTransaction
 from headwater.storage.producers.snapshot import list_snapshots
 from headwater.storage.producers.state import ProducerStates
-from tests.support.batch_headers import data, data_header, marker
+from tests.support.values.batch_headers import data, data_header, marker
 
 DIRECTORY = "/data/orders-3"
 EXPIRATION_MS = 60_000

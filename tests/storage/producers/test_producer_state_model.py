@@ -17,8 +17,8 @@ from headwater.storage.producers.entry import SEQUENCE_MAX, AppendedBatch, Appen
 from headwater.storage.producers.snapshot import decode_snapshot, encode_snapshot
 from headwater.storage.producers.state import ProducerStates
 from headwater.wire.records import BatchHeader
-from tests.support.batch_headers import data_header, marker
 from tests.support.tiers import rounds
+from tests.support.values.batch_headers import data_header, marker
 
 EXPIRATION_MS = 60_000
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headwater.sim.campaigns.logs import leader_batch
 from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.disk.files import File
 from headwater.storage.recovery.batch_scan import read_entry_header, scan_batches, validate_entry
@@ -18,7 +19,6 @@ from headwater.wire.records import (
     UnsupportedCompressionError,
     encode_legacy,
 )
-from tests.support.logs import leader_batch
 
 
 def file_of(data: bytes) -> File:

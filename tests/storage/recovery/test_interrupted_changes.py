@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from headwater.sim.campaigns.logs import DIRECTORY, NOW_MS, leader_batch, open_log, read_records
 from headwater.sim.disk.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
 from headwater.storage.disk.handles import HandleCache
 from headwater.storage.log_config import LogConfig
@@ -11,7 +12,6 @@ from headwater.storage.recovery.interrupted_changes import finish_interrupted_ch
 from headwater.storage.segments.segment import LogSegment
 from headwater.storage.segments.segment_files import CLEANED, DELETED, SWAP
 from headwater.wire.records import iter_batch_headers
-from tests.support.logs import DIRECTORY, NOW_MS, leader_batch, open_log, read_records
 from tests.support.tiers import rounds
 
 

@@ -4,13 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.sim.disk.faulty_disk import FaultyDisk
-from headwater.storage.disk.files import DiskFiles
-from headwater.storage.disk.handles import HandleCache
-from headwater.storage.partition_log import PartitionLog
-from headwater.storage.producers.snapshot import list_snapshots
-from headwater.storage.recovery.loader import LogLoader
-from tests.support.logs import (
+from headwater.sim.campaigns.logs import (
     DIRECTORY,
     NOW_MS,
     PARTITION,
@@ -24,6 +18,12 @@ from tests.support.logs import (
     path_of,
     read_records,
 )
+from headwater.sim.disk.faulty_disk import FaultyDisk
+from headwater.storage.disk.files import DiskFiles
+from headwater.storage.disk.handles import HandleCache
+from headwater.storage.partition_log import PartitionLog
+from headwater.storage.producers.snapshot import list_snapshots
+from headwater.storage.recovery.loader import LogLoader
 
 
 def closed(disk: FaultyDisk, batch_count: int = 18) -> PartitionLog:

@@ -6,14 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.sim.disk.faulty_disk import FaultyDisk
-from headwater.storage.disk.handles import HandleCache
-from headwater.storage.partition_log import PartitionLog
-from headwater.storage.producers.snapshot import list_snapshots
-from headwater.storage.recovery.loader import LogLoader
-from headwater.storage.retention import apply_retention, delete_records_before
-from headwater.wire.records import Record, encode_legacy
-from tests.support.logs import (
+from headwater.sim.campaigns.logs import (
     DIRECTORY,
     NOW_MS,
     PARTITION,
@@ -29,6 +22,13 @@ from tests.support.logs import (
     path_of,
     sized_batch,
 )
+from headwater.sim.disk.faulty_disk import FaultyDisk
+from headwater.storage.disk.handles import HandleCache
+from headwater.storage.partition_log import PartitionLog
+from headwater.storage.producers.snapshot import list_snapshots
+from headwater.storage.recovery.loader import LogLoader
+from headwater.storage.retention import apply_retention, delete_records_before
+from headwater.wire.records import Record, encode_legacy
 
 
 def reads_of(disk: FaultyDisk, suffix: str) -> list[str]:

@@ -1,11 +1,11 @@
 """Segments on their way out: renamed at once, removed later."""
 
+from headwater.sim.campaigns.logs import NOW_MS, new_disk, sized_batch
 from headwater.storage.disk.handles import HandleCache
 from headwater.storage.log_config import LogConfig
 from headwater.storage.segments.retired_files import RetiredFiles
 from headwater.storage.segments.segment import LogSegment
 from headwater.wire.records import iter_batch_headers
-from tests.support.logs import NOW_MS, new_disk, sized_batch
 
 DISK_NAMES = ["00000000000000000007.index", "00000000000000000007.log"]
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.base.checks import InvariantViolation
+from headwater.sim.campaigns.logs import NOW_MS, leader_batch, new_disk, sized_batch
 from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.disk.files import DiskFiles
 from headwater.storage.disk.handles import CachedFile, HandleCache
@@ -25,7 +26,6 @@ from headwater.wire.records import (
     encode_batch,
     iter_batch_headers,
 )
-from tests.support.logs import NOW_MS, leader_batch, new_disk, sized_batch
 
 
 def new_segment(

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.base.checks import InvariantViolation
+from headwater.sim.campaigns.logs import NOW_MS, new_disk
 from headwater.storage.disk.handles import HandleCache
 from headwater.storage.log_config import LogConfig
 from headwater.storage.segments.segment import LogSegment
 from headwater.storage.segments.segment_list import SegmentList
-from tests.support.logs import NOW_MS, new_disk
 
 DISK = new_disk()
 HANDLES = HandleCache(DISK, 4)

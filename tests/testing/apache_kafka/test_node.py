@@ -14,7 +14,7 @@ from headwater.testing.apache_kafka import (
     parse_dump,
     run_tool,
 )
-from tests.support.kafka import require_apache_kafka, small_node
+from tests.support.kafka.node import require_apache_kafka, small_node
 from tests.support.tiers import full_tier
 
 pytestmark = pytest.mark.kafka

@@ -17,7 +17,7 @@ from headwater.testing.apache_kafka import (
     resolve,
 )
 from headwater.testing.apache_kafka.resolve import RELEASE
-from tests.support.kafka import require_apache_kafka
+from tests.support.kafka.node import require_apache_kafka
 
 JAVA_17 = """echo 'openjdk version "17.0.15" 2025-04-15' >&2"""
 JAVA_ARCHIVES = """

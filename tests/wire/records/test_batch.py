@@ -19,7 +19,7 @@ from headwater.wire.records import (
     read_batch_header,
     recompress_batch,
 )
-from tests.support.record_strategies import (
+from tests.support.values.record_strategies import (
     INT16,
     INT32,
     INT64,

@@ -22,7 +22,7 @@ from headwater.wire.records import (
     validate_batch,
 )
 from headwater.wire.records.batch_header import write_crc
-from tests.support.record_strategies import (
+from tests.support.values.record_strategies import (
     INT16,
     INT32,
     INT64,

@@ -18,7 +18,7 @@ from headwater.wire.records import (
     read_batch_header,
     validate_batch,
 )
-from tests.support.record_strategies import INT32, INT64, compressions, record_lists
+from tests.support.values.record_strategies import INT32, INT64, compressions, record_lists
 
 TWO = encode_batch([Record(7, 100, b"a", b"1"), Record(8, 101, b"b", b"2")])
 

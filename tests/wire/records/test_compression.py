@@ -19,7 +19,7 @@ from headwater.wire.records import (
     decompress,
 )
 from headwater.wire.records.compression import STREAMS_MAX, compression_of
-from tests.support.record_strategies import compressions
+from tests.support.values.record_strategies import compressions
 
 CODECS = [kind for kind in Compression if kind is not Compression.NONE]
 MEBIBYTE = 1 << 20

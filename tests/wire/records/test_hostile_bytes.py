@@ -36,7 +36,7 @@ from headwater.wire.records import (
     validate_batch,
 )
 from headwater.wire.records.batch_header import HEADER_STRUCT, write_crc
-from tests.support.record_strategies import compressions, record_lists
+from tests.support.values.record_strategies import compressions, record_lists
 
 MEBIBYTE = 1 << 20
 ERRORS = (CorruptRecordError, InvalidRecordError, UnsupportedCompressionError)

@@ -18,7 +18,7 @@ from headwater.wire.records import (
     decode_records,
     encode_legacy,
 )
-from tests.support.record_strategies import record_lists
+from tests.support.values.record_strategies import record_lists
 
 OLD_COMPRESSIONS = [Compression.GZIP, Compression.SNAPPY, Compression.LZ4]
 

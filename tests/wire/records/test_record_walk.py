@@ -19,7 +19,7 @@ from headwater.wire.records import (
     read_batch_header,
 )
 from headwater.wire.records.record_walk import walk_records
-from tests.support.record_strategies import headers, nullable_bytes, record_lists
+from tests.support.values.record_strategies import headers, nullable_bytes, record_lists
 
 NOW_MS = 1_700_000_000_000
 

@@ -16,7 +16,7 @@ from headwater.wire.records import (
     read_batch_header,
     validate_batch,
 )
-from tests.support.record_strategies import compressions, record_lists
+from tests.support.values.record_strategies import compressions, record_lists
 
 OLD_COMPRESSIONS = [Compression.NONE, Compression.GZIP, Compression.SNAPPY, Compression.LZ4]
 RECORDS = [Record(3, 70, b"a", b"1"), Record(5, 60, None, b"2"), Record(6, 65, b"c", None)]

@@ -12,7 +12,7 @@ from headwater.wire.records.varint import (
     read_raw_varint,
     unzigzag,
 )
-from tests.support.record_strategies import INT32, INT64
+from tests.support.values.record_strategies import INT32, INT64
 
 #: The values at which the encoding changes its length or its sign, as Java's clients write them.
 VARINTS = [

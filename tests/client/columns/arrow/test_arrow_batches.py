@@ -21,8 +21,8 @@ from headwater.wire.records import (
     encode_batch,
     read_batch_header,
 )
-from tests.support.record_strategies import compressions, record_lists, timestamp_types
 from tests.support.tiers import rounds
+from tests.support.values.record_strategies import compressions, record_lists, timestamp_types
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -19,7 +19,7 @@ from headwater.wire.records import (
     validate_batch,
 )
 from headwater.wire.records.batch_header import HEADER_STRUCT
-from tests.support.record_strategies import INT16, INT32, INT64
+from tests.support.values.record_strategies import INT16, INT32, INT64
 
 headers = st.builds(
     BatchHeader,

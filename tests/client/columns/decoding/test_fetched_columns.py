@@ -23,8 +23,8 @@ from headwater.wire.records import (
     encode_batch,
 )
 from headwater.wire.records.batch_header import write_crc
-from tests.support.fetched_batches import PARTITION, batch_lists, marker, read_plainly
 from tests.support.tiers import rounds
+from tests.support.values.fetched_batches import PARTITION, batch_lists, marker, read_plainly
 
 
 @pytest.fixture(autouse=True, scope="module")

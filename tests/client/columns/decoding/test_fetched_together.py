@@ -17,8 +17,8 @@ from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.fetched_partition import AbortedRange, FetchedPartition
 from headwater.client.isolation import IsolationLevel
 from headwater.wire.records import Record, encode_batch
-from tests.support.fetched_batches import PARTITION, batch_lists, read_plainly
 from tests.support.tiers import rounds
+from tests.support.values.fetched_batches import PARTITION, batch_lists, read_plainly
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -24,14 +24,14 @@ from headwater.wire.records import (
     read_batch_header,
 )
 from headwater.wire.records.batch_header import write_crc
-from tests.support.record_strategies import (
+from tests.support.tiers import rounds
+from tests.support.values.record_strategies import (
     compressions,
     nullable_bytes,
     record_lists,
     timestamp_types,
     timestamps,
 )
-from tests.support.tiers import rounds
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -11,8 +11,8 @@ from headwater.client.columns.encoding.arrow_encoder import ArrowSection, encode
 from headwater.client.columns.encoding.batch_assembly import assemble_batch
 from headwater.client.partitioner import partition_for_key
 from headwater.wire.records import Compression, Header, Record, decode_batch
-from tests.support.record_strategies import headers, nullable_bytes, timestamps
 from tests.support.tiers import rounds
+from tests.support.values.record_strategies import headers, nullable_bytes, timestamps
 
 NOW_MS = 1_700_000_000_000
 KEYLESS_PARTITION = 2

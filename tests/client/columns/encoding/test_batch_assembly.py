@@ -10,7 +10,7 @@ from headwater.wire.records import (
     read_batch_header,
 )
 from headwater.wire.records.record_section import encode_section
-from tests.support.record_strategies import INT16, INT32, INT64, compressions, record_lists
+from tests.support.values.record_strategies import INT16, INT32, INT64, compressions, record_lists
 
 
 @given(record_lists(), compressions, INT64, INT16, INT32, st.booleans(), st.booleans())

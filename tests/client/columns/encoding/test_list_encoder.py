@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from headwater.client.columns.encoding.list_encoder import encode_records
 from headwater.wire.records import Header, Record
 from headwater.wire.records.record_section import encode_section
-from tests.support.record_strategies import headers, nullable_bytes, timestamps
 from tests.support.tiers import rounds
+from tests.support.values.record_strategies import headers, nullable_bytes, timestamps
 
 
 def oracle(

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from headwater.client.columns.encoding.varint_rows import Varints, write_rows
 from headwater.wire.records.varint import encode_varlong
-from tests.support.record_strategies import INT64
+from tests.support.values.record_strategies import INT64
 
 numbers = INT64 | st.integers(-70, 70) | st.integers(-9000, 9000)
 

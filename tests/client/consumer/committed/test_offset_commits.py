@@ -41,7 +41,7 @@ from headwater.wire.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from tests.support.asked_machine import AskedMachine
+from tests.support.fakes.asked_machine import AskedMachine
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 COORDINATOR = CoordinatorOf(CoordinatorKind.GROUP, "readers")

@@ -20,8 +20,8 @@ from headwater.wire.messages.fetch import (
 )
 from headwater.wire.messages.metadata import MetadataRequest
 from headwater.wire.records import Record, encode_batch
-from tests.support.played_consumer import PlayedConsumer
-from tests.support.played_fetches import (
+from tests.support.fakes.played_consumer import PlayedConsumer
+from tests.support.fakes.played_fetches import (
     TOPIC_ID,
     PlayedBroker,
     PlayedLog,

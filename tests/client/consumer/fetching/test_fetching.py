@@ -22,8 +22,8 @@ from headwater.wire.records import (
     encode_end_transaction_marker,
 )
 from tests.support.async_tests import run_async
-from tests.support.scripted_cluster import Call, ScriptedCluster
-from tests.support.scripted_logs import ScriptedLogs, Visit
+from tests.support.fakes.peers.scripted_cluster import Call, ScriptedCluster
+from tests.support.fakes.peers.scripted_logs import ScriptedLogs, Visit
 
 TP = TopicPartition("orders", 0)
 OTHER = TopicPartition("orders", 1)

@@ -30,7 +30,7 @@ from headwater.wire.messages.consumer_group_heartbeat import (
     TopicPartitions,
 )
 from headwater.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
-from tests.support.asked_machine import AskedMachine
+from tests.support.fakes.asked_machine import AskedMachine
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 COORDINATOR = CoordinatorOf(CoordinatorKind.GROUP, "readers")

@@ -12,8 +12,8 @@ from headwater.base.ids import TopicPartition
 from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
 from headwater.client.consumer.consumer import Consumer
 from headwater.client.consumer.listeners import ConsumerInterceptor, RebalanceListener
-from tests.support.clusters import Cluster
-from tests.support.filled_topics import fill, new_topic, numbers, poll_until, read
+from tests.support.brokers.clusters import Cluster
+from tests.support.values.filled_topics import fill, new_topic, numbers, poll_until, read
 
 PROTOCOLS = ["classic", "consumer"]
 

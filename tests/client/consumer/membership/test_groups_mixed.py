@@ -11,15 +11,15 @@ import pytest
 from headwater.base.ids import TopicPartition
 from headwater.client.assignors.assignor import MemberAssignment, PlainAssignor, Subscriptions
 from headwater.client.consumer.consumer import Consumer
-from tests.support.broker_process import wait_until
-from tests.support.clients_confluent import ConfluentClient
-from tests.support.clients_contract import Message
-from tests.support.clients_groups_contract import Membership
-from tests.support.clients_groups_headwater import HeadwaterMember
-from tests.support.clients_groups_java import VerifiableMember
-from tests.support.clients_groups_polling import PolledMember, wait_shared
-from tests.support.clients_groups_process import MemberProcess
-from tests.support.clusters import KINDS, Cluster, running_cluster
+from headwater.testing.broker_process import wait_until
+from tests.support.brokers.clusters import KINDS, Cluster, running_cluster
+from tests.support.other_clients.confluent import ConfluentClient
+from tests.support.other_clients.contract import Message
+from tests.support.other_clients.groups.contract import Membership
+from tests.support.other_clients.groups.headwater import HeadwaterMember
+from tests.support.other_clients.groups.java import VerifiableMember
+from tests.support.other_clients.groups.polling import PolledMember, wait_shared
+from tests.support.other_clients.groups.process import MemberProcess
 
 SETTINGS = {
     "group.min.session.timeout.ms": "500",

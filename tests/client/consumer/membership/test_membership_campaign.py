@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.membership_campaign import KINDS, MembershipCampaign
 from tests.support.tiers import rounds
+from tests.support.worlds.membership_campaign import KINDS, MembershipCampaign
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -13,7 +13,7 @@ import pytest
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
 from headwater.client.consumer.membership.membership import RebalanceKind, Subscription
-from tests.support.member_world import GROUP, MemberWorld, PlayedConsumer
+from tests.support.worlds.member_world import GROUP, MemberWorld, PlayedConsumer
 
 A = [TopicPartition("a", number) for number in range(4)]
 

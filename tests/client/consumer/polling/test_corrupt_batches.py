@@ -22,8 +22,8 @@ from headwater.client.ranges import RangeClient
 from headwater.client.ranges.range_columns import fetched_columns
 from headwater.wire.records import ControlType, Record, encode_batch
 from headwater.wire.records.batch_header import write_crc
-from tests.support.fetched_batches import marker
-from tests.support.poison_batches import (
+from tests.support.values.fetched_batches import marker
+from tests.support.values.poison_batches import (
     POISONED_END,
     POISONED_GOOD_OFFSETS,
     POISONED_TOPIC,

@@ -34,8 +34,8 @@ from headwater.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochResponse,
     OffsetForLeaderTopicResult,
 )
-from tests.support.played_consumer import PlayedConsumer
-from tests.support.played_fetches import (
+from tests.support.fakes.played_consumer import PlayedConsumer
+from tests.support.fakes.played_fetches import (
     TOPIC,
     PlayedBroker,
     PlayedLog,

@@ -7,7 +7,7 @@ from headwater.base.ids import TopicPartition
 from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.consumer.workers.failure_policy import FailurePolicy
 from headwater.client.consumer.workers.threads import ConsumerThreads
-from tests.support.scripted_consumer import TOPIC, ScriptedConsumer, record
+from tests.support.fakes.scripted_consumer import TOPIC, ScriptedConsumer, record
 from tests.support.waiting import eventually
 
 PARTITION_0 = TopicPartition(TOPIC, 0)

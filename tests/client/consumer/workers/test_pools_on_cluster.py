@@ -9,7 +9,7 @@ import pytest
 from headwater import Admin, Consumer, ConsumerRecord, NewTopic, Producer, TopicPartition
 from headwater.client.consumer.workers.pool import WorkerPool
 from headwater.client.consumer.workers.threads import ConsumerThreads
-from tests.support.clusters import Cluster
+from tests.support.brokers.clusters import Cluster
 from tests.support.waiting import eventually
 
 PARTITION_COUNT = 4

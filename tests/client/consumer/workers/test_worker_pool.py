@@ -12,7 +12,7 @@ from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.consumer.workers.failure_policy import FailurePolicy
 from headwater.client.consumer.workers.lanes import Ordering
 from headwater.client.consumer.workers.pool import WorkerPool
-from tests.support.scripted_consumer import TOPIC, ScriptedConsumer, record
+from tests.support.fakes.scripted_consumer import TOPIC, ScriptedConsumer, record
 from tests.support.waiting import eventually
 
 PARTITION_0 = TopicPartition(TOPIC, 0)

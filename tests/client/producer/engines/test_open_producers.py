@@ -10,8 +10,8 @@ import pytest
 
 from headwater import Admin, Producer, TopicPartition
 from headwater.client.admin import ConfigChange, ConfigResource, OffsetTime, ResourceType
+from headwater.testing.broker_process import free_port
 from headwater.testing.running_broker import RunningBroker
-from tests.support.broker_process import free_port
 
 TIMEOUT_S = 60.0
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
 from headwater.client.producer.batches.delivery_future import DeliveryFuture
-from tests.support.faulty_cluster import TOPIC, FaultyCluster
-from tests.support.played_producer import PlayedProducer
+from tests.support.fakes.faulty_cluster import TOPIC, FaultyCluster
+from tests.support.fakes.played_producer import PlayedProducer
 
 SEEDS = st.integers(0, 2**32)
 

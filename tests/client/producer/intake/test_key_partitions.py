@@ -10,7 +10,7 @@ from headwater.client.admin import NewTopic, require_all
 from headwater.client.admin.admin import Admin
 from headwater.client.consumer.consumer import Consumer
 from headwater.client.producer.producer import Producer
-from tests.support.clusters import Cluster
+from tests.support.brokers.clusters import Cluster
 
 KEY_COUNT = 10_000
 PARTITION_COUNT = 7

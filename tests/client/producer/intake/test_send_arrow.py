@@ -16,7 +16,7 @@ from headwater.client.errors import UnknownTopicError
 from headwater.client.partitioner import partition_for_key
 from headwater.client.producer.async_producer import AsyncProducer
 from headwater.client.producer.producer import Producer
-from tests.support.clusters import Cluster
+from tests.support.brokers.clusters import Cluster
 
 TIMEOUT_S = 30.0
 PARTITION_COUNT = 3

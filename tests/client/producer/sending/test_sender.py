@@ -5,7 +5,7 @@ from headwater.client.producer.intake.serializers import SerializationError
 from headwater.net.peer_errors import PeerUnavailableError
 from headwater.wire.messages.produce import ProduceRequest
 from headwater.wire.records import Compression, decode_records, read_batch_header
-from tests.support.played_cluster import TOPIC, TOPIC_ID, PlayedCluster
+from tests.support.fakes.played_cluster import TOPIC, TOPIC_ID, PlayedCluster
 
 
 def send(

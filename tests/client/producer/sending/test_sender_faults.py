@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.client.producer.batches.delivery_future import DeliveryFuture
 from headwater.client.producer.record_metadata import RecordMetadata
-from tests.support.played_cluster import PlayedCluster
+from tests.support.fakes.played_cluster import PlayedCluster
 from tests.support.tiers import rounds
 
 #: Errors that brokers answer while leaders move or replicas are missing: nothing was written.

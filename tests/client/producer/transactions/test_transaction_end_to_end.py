@@ -14,9 +14,9 @@ from headwater.client.producer.async_producer import AsyncProducer
 from headwater.client.producer.producer import Producer
 from headwater.client.producer.transactions.coordinator_errors import TransactionAbortedError
 from tests.support.async_tests import run_async
-from tests.support.clusters import HEADWATER, Cluster
+from tests.support.brokers.clusters import HEADWATER, Cluster
+from tests.support.values.whole_topic import create_topic, read_topic
 from tests.support.waiting import eventually
-from tests.support.whole_topic import create_topic, read_topic
 
 
 def make(cluster: Cluster, transactional_id: str, **settings: object) -> Producer:

@@ -12,7 +12,7 @@ from headwater.wire.messages.end_txn import EndTxnRequest
 from headwater.wire.messages.init_producer_id import (
     InitProducerIdRequest,
 )
-from tests.support.manager_conversation import (
+from tests.support.fakes.manager_conversation import (
     GROUP,
     PLACE,
     Batch,

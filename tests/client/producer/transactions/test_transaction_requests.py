@@ -21,7 +21,7 @@ from headwater.wire.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
-from tests.support.manager_conversation import (
+from tests.support.fakes.manager_conversation import (
     GROUP,
     PLACE,
     Batch,

@@ -5,8 +5,8 @@ import pytest
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.client.producer.producer import Producer
 from headwater.testing.running_broker import RunningBroker
+from tests.support.values.whole_topic import create_topic, read_topic
 from tests.support.waiting import eventually
-from tests.support.whole_topic import create_topic, read_topic
 
 SETTINGS = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "50"}
 

@@ -12,8 +12,8 @@ from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMet
 from headwater.client.consumer.membership.membership import GroupIdentity
 from headwater.client.producer.batches.delivery_future import DeliveryFuture
 from headwater.client.producer.transactions.states import State
-from tests.support.faulty_cluster import TOPIC, FaultyCluster
-from tests.support.played_producer import PlayedProducer
+from tests.support.fakes.faulty_cluster import TOPIC, FaultyCluster
+from tests.support.fakes.played_producer import PlayedProducer
 
 SEEDS = st.integers(0, 2**32)
 GROUP = GroupIdentity("readers")

@@ -12,7 +12,7 @@ from headwater.client.producer.transactions.scope import AsyncTransaction, SyncT
 from headwater.client.producer.transactions.waiting import Transactions
 from headwater.net.peer_errors import PeerUnavailableError
 from tests.support.async_tests import run_async
-from tests.support.manager_conversation import Batch, Conversation, transactional
+from tests.support.fakes.manager_conversation import Batch, Conversation, transactional
 
 
 def waiting(conversation: Conversation, max_block_s: float) -> Transactions:

@@ -11,8 +11,8 @@ from headwater.client.spool.files.refused_log import read_refused
 from headwater.client.spool.outcome import Outcome
 from headwater.client.spool.shipping.shipper import Shipper
 from headwater.client.spool.spool import Spool
-from tests.support.scripted_producer import ScriptedLog
-from tests.support.spools import append_all, contents, record
+from tests.support.fakes.scripted_producer import ScriptedLog
+from tests.support.logs.spools import append_all, contents, record
 from tests.support.waiting import eventually
 
 _WINDOW = 10

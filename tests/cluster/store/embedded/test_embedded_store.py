@@ -12,7 +12,7 @@ from headwater.cluster.store.embedded.store import EmbeddedStore
 from headwater.cluster.store.errors import NodeExistsError, SessionExpiredError, StoreWriteError
 from headwater.cluster.store.metadata_store import Create, WatchEvent, WatchKind
 from tests.support.async_tests import run_async
-from tests.support.metadata_stores import DictJournal
+from tests.support.brokers.metadata_stores import DictJournal
 
 
 class GatedJournal(DictJournal):

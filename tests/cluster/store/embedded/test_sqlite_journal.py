@@ -14,7 +14,7 @@ from headwater.cluster.store.embedded.sqlite_journal import METADATA_FILE
 from headwater.cluster.store.errors import StoreFileError, StoreWriteError
 from headwater.cluster.store.metadata_store import Create, Delete
 from tests.support.async_tests import run_async
-from tests.support.metadata_stores import open_sqlite
+from tests.support.brokers.metadata_stores import open_sqlite
 
 
 @run_async

@@ -25,9 +25,9 @@ from headwater.cluster.store.zookeeper.connector import Digest, ZooKeeperConnect
 from headwater.cluster.store.zookeeper.session import IN_FLIGHT_MAX
 from headwater.cluster.store.zookeeper.store import ZooKeeperStore
 from tests.support.async_tests import run_async
-from tests.support.metadata_stores import end_session
-from tests.support.store_line import StoreLine
-from tests.support.zookeeper import fresh_chroot, shared_zookeeper
+from tests.support.brokers.metadata_stores import end_session
+from tests.support.brokers.zookeeper import fresh_chroot, shared_zookeeper
+from tests.support.fakes.peers.store_line import StoreLine
 
 LIMIT_S = 60.0
 

@@ -13,7 +13,7 @@ from headwater.coordinator.group.classic.stored.record import (
     read_group_metadata_value,
 )
 from headwater.coordinator.group.group import Group, GroupKind
-from tests.support.classic_world import ClassicWorld, subscription
+from tests.support.worlds.classic_world import ClassicWorld, subscription
 
 
 def member(name: str, *topics: str, protocol_type: str = "consumer") -> ClassicMember:

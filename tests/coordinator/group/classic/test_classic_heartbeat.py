@@ -1,7 +1,7 @@
 """Heartbeats and sessions of the classic protocol."""
 
 from headwater.base.errors import ErrorCode
-from tests.support.classic_world import SESSION_MS, ClassicWorld, code
+from tests.support.worlds.classic_world import SESSION_MS, ClassicWorld, code
 
 
 def test_a_heartbeat_is_answered_by_the_state_of_the_group() -> None:

@@ -23,10 +23,10 @@ from headwater.coordinator.group.classic.stored.record import read_group_metadat
 from headwater.wire.messages.join_group import JoinGroupResponse
 from headwater.wire.messages.leave_group import MemberIdentity
 from headwater.wire.messages.sync_group import SyncGroupResponse
-from tests.support.classic_client import LOST_IDENTITY, Client, value_of
-from tests.support.classic_world import GROUP, MOVED, NOT_WRITTEN, ClassicWorld
-from tests.support.shard_world import Answer
 from tests.support.tiers import rounds
+from tests.support.worlds.classic_client import LOST_IDENTITY, Client, value_of
+from tests.support.worlds.classic_world import GROUP, MOVED, NOT_WRITTEN, ClassicWorld
+from tests.support.worlds.shard_world import Answer
 
 PARTITIONS = range(5)
 STATIC_SINCE = 5

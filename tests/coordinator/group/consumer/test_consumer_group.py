@@ -6,7 +6,7 @@ import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.coordinator.group.consumer.group import ConsumerGroup
-from tests.support.consumer_world import GROUP, Client, ConsumerWorld, settle_group
+from tests.support.worlds.consumer_world import GROUP, Client, ConsumerWorld, settle_group
 
 
 def commit_error(

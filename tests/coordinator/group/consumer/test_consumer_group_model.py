@@ -20,8 +20,8 @@ from hypothesis.stateful import (
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.coordinator.group.consumer.assigning.assignment import pairs
 from headwater.coordinator.group.consumer.group import ConsumerGroup
-from tests.support.consumer_world import GROUP, Client, ConsumerWorld, settle_group
 from tests.support.tiers import rounds
+from tests.support.worlds.consumer_world import GROUP, Client, ConsumerWorld, settle_group
 
 TOPICS = ["a1", "a2", "b1", "b2"]
 REGEXES = ["a.*", ".*", "b1|a1"]

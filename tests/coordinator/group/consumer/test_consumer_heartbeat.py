@@ -9,7 +9,7 @@ from headwater.coordinator.group.classic.member import JoiningClient
 from headwater.coordinator.group.consumer.group import ConsumerGroup
 from headwater.coordinator.group.consumer.member import MemberState
 from headwater.wire.messages.consumer_group_heartbeat import TopicPartitions
-from tests.support.consumer_world import GROUP, Client, ConsumerWorld, settle_group
+from tests.support.worlds.consumer_world import GROUP, Client, ConsumerWorld, settle_group
 
 VERSION_0 = JoiningClient("client", "/10.0.0.1", 0)
 

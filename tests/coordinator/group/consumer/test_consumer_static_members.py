@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headwater.base.errors import ErrorCode
-from tests.support.consumer_world import Client, ConsumerWorld, settle_group
+from tests.support.worlds.consumer_world import Client, ConsumerWorld, settle_group
 
 
 def static(world: ConsumerWorld, member_id: str, instance_id: str, *topics: str) -> Client:

@@ -6,8 +6,8 @@ import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from tests.support.consumer_world import GROUP, Client, ConsumerWorld, settle_group
-from tests.support.mixed_world import (
+from tests.support.worlds.consumer_world import GROUP, Client, ConsumerWorld, settle_group
+from tests.support.worlds.mixed_world import (
     REBALANCE_MS,
     SESSION_MS,
     ClassicClient,

@@ -8,8 +8,8 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.coordinator.group.classic.group import ClassicGroup
 from headwater.coordinator.group.consumer.group import ConsumerGroup
 from headwater.coordinator.group.consumer.member import MemberState
-from tests.support.consumer_world import GROUP, Client, ConsumerWorld
-from tests.support.mixed_world import SESSION_MS, ClassicClient, settle_classic, settle_mixed
+from tests.support.worlds.consumer_world import GROUP, Client, ConsumerWorld
+from tests.support.worlds.mixed_world import SESSION_MS, ClassicClient, settle_classic, settle_mixed
 
 
 def classic_pair(

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.coordinator.group.consumer.group import ConsumerGroup
-from tests.support.consumer_world import GROUP, Client, ConsumerWorld
-from tests.support.mixed_world import ClassicClient
 from tests.support.tiers import rounds
+from tests.support.worlds.consumer_world import GROUP, Client, ConsumerWorld
+from tests.support.worlds.mixed_world import ClassicClient
 
 EVENTS = ["consumer", "classic", *["beat", "go on"] * 2, "leave", "quit", "move", "grow"]
 

@@ -12,7 +12,7 @@ from headwater.base.ids import TopicPartition
 from headwater.coordinator.group.offsets.commit import Committer
 from headwater.coordinator.group.offsets.fetch import FetchedOffset
 from headwater.coordinator.outcome import ProducerIdentity
-from tests.support.offset_world import ORDERS, OffsetWorld
+from tests.support.worlds.offset_world import ORDERS, OffsetWorld
 
 PRODUCER = ProducerIdentity(7, 0)
 OTHER = ProducerIdentity(8, 0)

@@ -17,8 +17,8 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.coordinator.outcome import ProducerIdentity
 from headwater.wire.schema import ZERO_UUID
-from tests.support.offset_world import OffsetWorld
 from tests.support.tiers import rounds
+from tests.support.worlds.offset_world import OffsetWorld
 
 MINUTE_MS = 60_000
 RETENTION_MS = 10 * MINUTE_MS

@@ -10,7 +10,7 @@ from headwater.coordinator.group.group import Group, GroupKind
 from headwater.coordinator.group.offsets.commit import Committer
 from headwater.coordinator.outcome import ProducerIdentity
 from headwater.coordinator.stored_record import StoredRecord
-from tests.support.offset_world import ORDERS, OffsetWorld
+from tests.support.worlds.offset_world import ORDERS, OffsetWorld
 
 PAYMENTS = TopicPartition("payments", 0)
 MINUTE_MS = 60_000

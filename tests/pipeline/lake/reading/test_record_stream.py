@@ -13,8 +13,8 @@ from headwater.pipeline.lake.replay.position import (
     positions_from_text,
     positions_to_text,
 )
-from tests.support.lake_disk import LakeDisk
-from tests.support.lakes import DAY_MS, START_MS, archive, record, records_table
+from tests.support.spark.lake_disk import LakeDisk
+from tests.support.spark.lakes import DAY_MS, START_MS, archive, record, records_table
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])

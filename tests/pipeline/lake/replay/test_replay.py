@@ -9,7 +9,7 @@ from headwater.pipeline.lake.errors import LakeError
 from headwater.pipeline.lake.lake_table import LakeTable
 from headwater.pipeline.lake.replay.replay import ReplayProgress, replay
 from headwater.testing.running_broker import RunningBroker
-from tests.support.lakes import DAY_MS, archive, record
+from tests.support.spark.lakes import DAY_MS, archive, record
 
 #: Recent, or the broker's retention would remove the records at once.
 NEVER_DELETED = {"log.retention.ms": "-1", "log.retention.check.interval.ms": "1000000"}

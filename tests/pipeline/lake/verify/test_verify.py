@@ -16,7 +16,7 @@ from headwater.pipeline.lake.lake_table import LakeTable
 from headwater.pipeline.lake.upkeep.compaction import compact
 from headwater.pipeline.lake.verify.verify import verify
 from headwater.testing.running_broker import RunningBroker
-from tests.support.lakes import (
+from tests.support.spark.lakes import (
     archive,
     archive_numbers,
     record,

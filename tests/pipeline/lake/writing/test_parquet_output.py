@@ -15,7 +15,7 @@ from headwater.pipeline.lake.table.partition_path import (
     value_to_text,
 )
 from headwater.pipeline.lake.writing.parquet_output import ParquetOutput, split
-from tests.support.lakes import record, write_record_files, write_rows
+from tests.support.spark.lakes import record, write_record_files, write_rows
 
 VALUES = [
     (pa.string(), ["a", "b=c/d", "x%41", "ä ö", None, "", "007"]),

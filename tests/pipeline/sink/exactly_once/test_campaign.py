@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.sink_campaign import SinkCampaign
+from tests.support.spark.sink_campaign import SinkCampaign
 
 QUERY_COUNT = 12
 SEED = 20261116

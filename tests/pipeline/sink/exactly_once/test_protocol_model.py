@@ -25,7 +25,7 @@ from headwater.pipeline.sink.exactly_once.effects import (
     WriteRows,
 )
 from headwater.pipeline.sink.exactly_once.task_steps import Written, superseded, task_steps
-from tests.support.sink_model import Protocol, World
+from tests.support.models.sink_model import Protocol, World
 from tests.support.tiers import rounds
 
 SEEDS = rounds(300, 5000)

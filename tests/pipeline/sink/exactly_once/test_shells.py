@@ -26,7 +26,7 @@ from headwater.pipeline.sink.exactly_once.task_shell import TaskDone, TaskPlace,
 from headwater.pipeline.sink.sink_errors import NoTwoPhaseCommitError, SupersededError
 from headwater.pipeline.sink.sink_options import SinkSettings, parse_sink_settings
 from headwater.testing.running_broker import RunningBroker
-from tests.support.whole_topic import create_topic, read_topic
+from tests.support.values.whole_topic import create_topic, read_topic
 
 
 @pytest.fixture(scope="module")

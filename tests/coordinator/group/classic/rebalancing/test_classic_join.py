@@ -4,7 +4,7 @@ import pytest
 
 from headwater.base.errors import ErrorCode
 from headwater.coordinator.group.classic.sessions import NEWCOMER_TIMEOUT_MS
-from tests.support.classic_world import (
+from tests.support.worlds.classic_world import (
     GROUP,
     NOT_WRITTEN,
     REBALANCE_MS,

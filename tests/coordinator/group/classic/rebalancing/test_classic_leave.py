@@ -2,7 +2,7 @@
 
 from headwater.base.errors import ErrorCode
 from headwater.wire.messages.leave_group import MemberIdentity
-from tests.support.classic_world import NOT_WRITTEN, ClassicWorld, code
+from tests.support.worlds.classic_world import NOT_WRITTEN, ClassicWorld, code
 
 
 def codes(world: ClassicWorld, *members: str | MemberIdentity) -> list[int]:

@@ -4,7 +4,7 @@ import pytest
 
 from headwater.base.errors import ErrorCode
 from headwater.coordinator.group.classic.state import TRANSITIONS, ClassicState
-from tests.support.classic_world import (
+from tests.support.worlds.classic_world import (
     MOVED,
     REBALANCE_MS,
     SESSION_MS,

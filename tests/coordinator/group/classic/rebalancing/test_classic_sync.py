@@ -3,7 +3,7 @@
 import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
-from tests.support.classic_world import (
+from tests.support.worlds.classic_world import (
     NOT_WRITTEN,
     REBALANCE_MS,
     SESSION_MS,

@@ -4,14 +4,14 @@ import pytest
 
 from headwater.base.errors import ErrorCode
 from headwater.wire.messages.join_group import JoinGroupResponse
-from tests.support.classic_world import (
+from tests.support.worlds.classic_world import (
     NOT_WRITTEN,
     REBALANCE_MS,
     SESSION_MS,
     ClassicWorld,
     code,
 )
-from tests.support.shard_world import Answer
+from tests.support.worlds.shard_world import Answer
 
 
 def static_pair(world: ClassicWorld) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headwater.base.errors import ErrorCode, KafkaError
-from tests.support.consumer_world import GROUP, Client, ConsumerWorld
+from tests.support.worlds.consumer_world import GROUP, Client, ConsumerWorld
 
 
 def test_another_subscription_raises_the_epoch() -> None:

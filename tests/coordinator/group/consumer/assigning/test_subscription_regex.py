@@ -8,7 +8,7 @@ import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.coordinator.group.consumer.assigning.regex import SubscriptionRegex
-from tests.support.consumer_world import Client, ConsumerWorld, settle_group
+from tests.support.worlds.consumer_world import Client, ConsumerWorld, settle_group
 
 
 def test_a_pattern_matches_whole_names_and_no_internal_topics() -> None:

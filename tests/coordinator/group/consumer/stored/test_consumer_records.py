@@ -37,8 +37,8 @@ from headwater.coordinator.group.environment import GroupEnvironment
 from headwater.coordinator.group.shard import GroupShard
 from headwater.coordinator.outcome import Change
 from headwater.coordinator.stored_record import StoredRecord, encode_versioned
-from tests.support.consumer_world import GROUP, Client, ConsumerWorld
-from tests.support.shard_world import ManualTimers
+from tests.support.worlds.consumer_world import GROUP, Client, ConsumerWorld
+from tests.support.worlds.shard_world import ManualTimers
 
 TOPIC = uuid.UUID(int=0x0102030405060708090A0B0C0D0E0F10)
 MEMBER = ConsumerMember(

@@ -1,0 +1,1 @@
+"""Seeded campaigns: each a function of a seed that raises if a promise is broken."""

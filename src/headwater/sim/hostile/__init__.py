@@ -1,0 +1,1 @@
+"""Peers that send what no client would, against a broker in a process of its own."""

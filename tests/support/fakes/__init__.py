@@ -1,0 +1,1 @@
+"""Stand-ins that a test plays without a network: clusters, leaders, coordinators, producers."""

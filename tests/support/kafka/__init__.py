@@ -1,0 +1,1 @@
+"""Apache Kafka for tests: nodes, clusters, data directories, settings."""

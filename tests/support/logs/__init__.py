@@ -1,0 +1,1 @@
+"""Logs on disk for tests: varied, verified, dumped, moved, killed."""

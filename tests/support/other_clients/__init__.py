@@ -1,0 +1,1 @@
+"""Other people's clients, and our own, as the conformance tests use them."""

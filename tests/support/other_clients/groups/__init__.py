@@ -1,0 +1,1 @@
+"""Each client as a member of a group."""

@@ -1,0 +1,1 @@
+"""Requests whose answers must be the same from Headwater and from Apache Kafka."""

@@ -1,0 +1,1 @@
+"""Proxies that do to connections what networks do."""

@@ -1,0 +1,1 @@
+"""Writers and readers at work while something happens to a cluster."""

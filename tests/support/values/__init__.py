@@ -1,0 +1,1 @@
+"""Values that tests need: batches, images, requests, strategies."""

@@ -1,0 +1,1 @@
+"""Coordinators' shards in virtual time, without a broker."""
