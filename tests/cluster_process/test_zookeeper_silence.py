@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.full, pytest.mark.kafka]
 PARTITION_COUNT = 3
 RECORD_COUNT = 30
 
-#: kafka-python comes through too, but for the joins that it forgets: see `clients_groups_known`.
+#: kafka-python comes through too, but for the joins that it forgets: see `groups.known`.
 CLIENTS: list[tuple[type[GroupMember], Literal["classic", "consumer"]]] = [
     (ConfluentMember, "classic"),
     (ConfluentMember, "consumer"),

@@ -1,7 +1,7 @@
 """What the nodes of the metadata store hold: the JSON documents that Kafka keeps in ZooKeeper.
 
 Each kind of document has a function to write it and one to read it. A document that cannot be read,
-or that says what cannot be (`image_rules`), raises `CorruptNodeError`, with the path. Whoever reads
+or that says what cannot be (`image.rules`), raises `CorruptNodeError`, with the path. Whoever reads
 many nodes leaves that one out; what a cluster cannot be without stops the start of a broker, rather
 than have it guess.
 """

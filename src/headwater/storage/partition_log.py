@@ -155,7 +155,7 @@ class PartitionLog:
         """Write a leader's batches with the offsets and epochs that they carry.
 
         Returns how many bytes were written: a batch that is cut short is left out, and so is all
-        that a later leader than that of `leader_epoch` wrote. See `follower_append`.
+        that a later leader than that of `leader_epoch` wrote. See `append.follower`.
         """
         self._check_usable()
         return append_batches(self, data, leader_epoch, now_ms)

@@ -2,7 +2,7 @@
 
 `KafkaWriter` sends by Kafka's own tools, so as the Java client does, and by librdkafka through
 confluent-kafka; it remembers what it sent. `read_everything` is what the node serves of it. Data
-and timestamps depend on the seed alone. `kafka_data` uses it to make directories to read.
+and timestamps depend on the seed alone. `data` uses it to make directories to read.
 """
 
 import random

@@ -29,7 +29,7 @@ DEFAULT_SOURCE = 5
 
 
 class AiokafkaClient:
-    """See `clients_contract.AdminClient`."""
+    """See `contract.AdminClient`."""
 
     name = "aiokafka"
     sets_timestamps = True

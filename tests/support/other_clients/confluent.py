@@ -23,7 +23,7 @@ from tests.support.other_clients.contract import (
 
 
 class ConfluentClient:
-    """See `clients_contract.AdminClient`."""
+    """See `contract.AdminClient`."""
 
     name = "confluent-kafka"
     sets_timestamps = True

@@ -25,7 +25,7 @@ APPEND_TIME = 1
 
 
 class KafkaPythonClient:
-    """See `clients_contract.AdminClient`."""
+    """See `contract.AdminClient`."""
 
     name = "kafka-python"
     sets_timestamps = True

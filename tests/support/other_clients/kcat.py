@@ -44,7 +44,7 @@ ERRORS = {
 
 
 class KcatClient:
-    """See `clients_contract.Client`."""
+    """See `contract.Client`."""
 
     name = "kcat"
     sets_timestamps = False

@@ -1,7 +1,7 @@
 """Copies from topic to topic in transactions, each record once, in a cluster that loses brokers.
 
 A `ClusterCopy` has a source, a target, and copiers of one client in processes of their own, which
-are started again whenever they end. See `clients_transactions_copier`.
+are started again whenever they end. See `transactions.copier`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How brokers of one cluster prove to each other that they are that.
 
-All brokers of a cluster know its secret (`cluster_secret`). One that connects to another sends a
+All brokers of a cluster know its secret (`cluster.secret`). One that connects to another sends a
 nonce; the other answers with a nonce of its own and a *proof*; the first answers with its proof.
 
     initiator                                   acceptor

@@ -13,7 +13,7 @@ Versions served: 3 to 13. ApiVersions shows 0 to 13, see `api_versions`.
 
 The batches stay where the connection received them: their header is checked, offset and epoch are
 patched in place, and the buffer goes to the file. A batch that begins a transaction in its
-partition waits for the transaction's coordinator first, see `produce_transaction`. With acks=0
+partition waits for the transaction's coordinator first, see `produce.transaction`. With acks=0
 there is no answer; an error closes the connection, which is all that such a producer can notice.
 """
 

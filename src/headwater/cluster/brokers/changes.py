@@ -2,7 +2,7 @@
 
 Who is there is read from `/brokers/ids`, and compared with the image by id and epoch: a broker with
 another epoch than before has failed and come back. All that is different since the last time is one
-change. What becomes of a partition is decided in `broker_failures`; what a broker that is about to
+change. What becomes of a partition is decided in `failures`; what a broker that is about to
 stop hands over, in `leader_moves`.
 """
 

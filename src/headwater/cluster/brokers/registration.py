@@ -8,7 +8,7 @@ A broker that was not stopped in order leaves a mark, `/brokers/unclean/<id>`, i
 its registration. The mark outlives it: so there is no moment in which a controller knows the broker
 and not the mark. It says `restarted`, for only the process had ended and the machine kept what it
 had been given to write, or `unclean`, for a broker that may have lost what was not yet on its disk.
-The controller draws its conclusions (see `broker_failures`) before it removes the mark, also if
+The controller draws its conclusions (see `failures`) before it removes the mark, also if
 there was none when the broker went and came back.
 
 After a crash the node of the last life stays until the store gives that session up. Whoever comes

@@ -1,6 +1,6 @@
 """From the controller's message to the image that a broker has when it has followed it.
 
-The message is checked while it is read, against `image_rules` and against the image that it is to
+The message is checked while it is read, against `rules` and against the image that it is to
 change. One that cannot be true is refused as a whole: then nothing has changed.
 """
 

@@ -1,8 +1,8 @@
 """What an image of the cluster may say, wherever it was read.
 
 A broker makes directories that are named after topics, deletes those of topics that are gone, and
-dials the addresses of brokers. So what it hears from a peer (`image_reception`) or finds in the
-metadata store (`image_loader`) is checked before anything follows from it. Both go by these rules:
+dials the addresses of brokers. So what it hears from a peer (`reception`) or finds in the
+metadata store (`loader`) is checked before anything follows from it. Both go by these rules:
 what a controller takes from the store, every broker must take from the controller.
 """
 

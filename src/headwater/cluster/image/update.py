@@ -2,7 +2,7 @@
 
 A controller keeps for every broker what has been touched since that broker last answered
 (`TouchedParts`). The message is made when it is sent, from the image of that moment: however many
-changes there were meanwhile, each thing is told once and as it is now. `image_reception` is how the
+changes there were meanwhile, each thing is told once and as it is now. `reception` is how the
 other broker takes it.
 """
 

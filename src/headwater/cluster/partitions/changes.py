@@ -1,6 +1,6 @@
 """Carries out changes of partitions' leaders and ISRs: into the store, into the image, to brokers.
 
-Whoever plans such a change (`broker_failures`, `partition_alterations`, `leader_moves`) says what
+Whoever plans such a change (`brokers.failures`, `alterations`, `leader_moves`) says what
 shall be; here it is written, counted and announced, as one change however many partitions it is.
 """
 

@@ -1,6 +1,6 @@
 """Creates, grows and deletes topics, from the check of a request to the new image.
 
-The rules are in `topic_creation`, `topic_growth` and `topic_deletion`; here is the order of the
+The rules are in `creation`, `growth` and `deletion`; here is the order of the
 steps. Each topic of a request is a transaction of its own, since each has its own answer, but all
 of them wait for the store together and make one change of the image.
 """

@@ -6,7 +6,7 @@ code takes the partition out until it has another role, and none of them touches
 
     FENCED_LEADER_EPOCH     there was an election of which this broker has yet to hear: wait for it
     UNKNOWN_LEADER_EPOCH    the leader has yet to hear of its election: ask again soon
-    OFFSET_OUT_OF_RANGE     the two logs do not overlap: see `follower_offsets`
+    OFFSET_OUT_OF_RANGE     the two logs do not overlap: see `offsets`
     others                  ask again soon, and say so in the log unless it is sure to pass
 """
 

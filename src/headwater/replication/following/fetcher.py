@@ -4,7 +4,7 @@
 
 One fetch is under way at a time and the next one leaves as soon as the last answer is written; at
 the end of all logs it waits at the leader. What to ask and what answers mean is sans-io
-(`follower_plan`, `follower_answers`); here is what waits: for the leader, for its connection, for
+(`plan`, `answers`); here is what waits: for the leader, for its connection, for
 pauses to be over. Between large appends, and after each truncation, others get their turn of the
 event loop.
 

@@ -4,7 +4,7 @@ The plan keeps the partitions and, apart, those whose position the leader's sess
 a request is made of these alone, so a round costs nothing for the many partitions in which nothing
 happens. Partitions may come and go at any moment, also while a request is under way. An answer to a
 question that would not be asked any more, because of a new role or a truncation, does not count.
-What answers do to partitions is in `follower_answers`.
+What answers do to partitions is in `answers`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The exactly-once campaign with Headwater's own client: `AsyncProducer` and `AsyncConsumer`.
 
-What befalls the broker, the network and the processes is the same as in `exactly_once_campaign`,
+What befalls the broker, the network and the processes is the same as in `exactly_once`,
 and so is what must hold in the end. Here the clients are the product, on the simulator's loop: what
 is found wrong may be the broker's fault or theirs.
 """

@@ -1,6 +1,6 @@
 """The exactly-once campaign with Headwater's own client, on a cluster of three brokers in trouble.
 
-Clients and what must hold in the end are those of `client_campaign`; what befalls the brokers is
+Clients and what must hold in the end are those of `client`; what befalls the brokers is
 `cluster_trouble`. So group and transaction coordinators move from broker to broker while groups are
 rebalanced and transactions are under way.
 """

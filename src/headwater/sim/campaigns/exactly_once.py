@@ -1,4 +1,4 @@
-"""The campaign of `broker_campaign` with groups and transactions: copies that must come out once.
+"""The campaign of `broker` with groups and transactions: copies that must come out once.
 
 Producers fill a topic, copiers copy it in transactions, members of a plain group read it, somebody
 watches what is committed. Besides all that befalls the broker, copiers and members are killed, come

@@ -1,4 +1,4 @@
-"""The campaign of `log_campaign` with transactions, and with a disk that refuses a write at times.
+"""The campaign of `log` with transactions, and with a disk that refuses a write at times.
 
 What must hold besides: the aborted transactions that a reader is told are those of the model, no
 more and no fewer, and the last stable offset never passes the first record of an open transaction.

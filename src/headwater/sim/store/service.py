@@ -1,7 +1,7 @@
 """The simulated metadata store: an embedded one outside of all brokers, which outlives them all.
 
 It stands for a ZooKeeper ensemble that never fails. Brokers reach it through connections that take
-time, break and are cut off (`store_connection`); see `store_session` for their side. A session of
+time, break and are cut off (`connection`); see `session` for their side. A session of
 which nothing was heard for its timeout is ended, however alive its broker may be, and so may any
 session be ended by whoever drives the simulation.
 

@@ -32,7 +32,7 @@ ASSIGNORS = {"range": "RangePartitionAssignor", "roundrobin": "RoundRobinPartiti
 
 
 class AiokafkaMember:
-    """See `clients_groups_contract.GroupMember`."""
+    """See `contract.GroupMember`."""
 
     name = "aiokafka"
 

@@ -28,7 +28,7 @@ RECORDS_MAX = 500
 
 
 class ConfluentMember:
-    """See `clients_groups_contract.GroupMember`."""
+    """See `contract.GroupMember`."""
 
     name = "confluent-kafka"
 

@@ -1,8 +1,8 @@
 """What the tests of consumer groups ask of any client that can be a member of one.
 
 Each client has an adapter in a `clients_groups_<name>.py` beside this module, and as in
-`clients_contract` it adds nothing of its own. A member lives in the thread that made it, because
-some clients insist on that; `clients_groups_polling` gives it one, `clients_groups_process` a whole
+`other_clients.contract` it adds nothing of its own. A member lives in the thread that made it, because
+some clients insist on that; `polling` gives it one, `process` a whole
 process, which can be killed.
 """
 

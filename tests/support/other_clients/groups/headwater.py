@@ -24,7 +24,7 @@ from tests.support.other_clients.groups.contract import (
 
 
 class HeadwaterMember:
-    """See `clients_groups_contract.GroupMember`."""
+    """See `contract.GroupMember`."""
 
     name = "own-client"
 

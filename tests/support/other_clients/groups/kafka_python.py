@@ -40,7 +40,7 @@ ASSIGNORS = {
 
 
 class KafkaPythonMember:
-    """See `clients_groups_contract.GroupMember`."""
+    """See `contract.GroupMember`."""
 
     name = "kafka-python"
 

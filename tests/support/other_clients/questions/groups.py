@@ -1,4 +1,4 @@
-"""Questions about groups and their offsets: see `clients_questions`."""
+"""Questions about groups and their offsets: see `questions`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions about offsets, deleted records and fetches: see `clients_questions`."""
+"""Questions about offsets, deleted records and fetches: see `questions`."""
 
 from __future__ import annotations
 

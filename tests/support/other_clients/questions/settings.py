@@ -1,4 +1,4 @@
-"""Questions about settings, described and altered: see `clients_questions`."""
+"""Questions about settings, described and altered: see `questions`."""
 
 from __future__ import annotations
 

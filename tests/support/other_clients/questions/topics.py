@@ -1,4 +1,4 @@
-"""Questions about topics and about the cluster: see `clients_questions`."""
+"""Questions about topics and about the cluster: see `questions`."""
 
 from __future__ import annotations
 

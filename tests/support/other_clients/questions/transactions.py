@@ -1,4 +1,4 @@
-"""Questions about transactions: see `clients_questions`.
+"""Questions about transactions: see `questions`.
 
 Producer ids are a broker's own, so each conversation asks with those that it was given.
 """

@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 
 
 class AiokafkaTransactions:
-    """See `clients_transactions_contract.TransactionalProducer`."""
+    """See `contract.TransactionalProducer`."""
 
     name = "aiokafka"
 
@@ -101,7 +101,7 @@ class AiokafkaTransactions:
 
 
 class AiokafkaReader:
-    """See `clients_transactions_contract.TransactionReader`."""
+    """See `contract.TransactionReader`."""
 
     name = "aiokafka"
 

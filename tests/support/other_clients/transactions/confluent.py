@@ -19,7 +19,7 @@ from tests.support.other_clients.transactions.contract import TRANSACTION_TIMEOU
 
 
 class ConfluentTransactions:
-    """See `clients_transactions_contract.TransactionalProducer`."""
+    """See `contract.TransactionalProducer`."""
 
     name = "confluent-kafka"
 
@@ -80,7 +80,7 @@ class ConfluentTransactions:
 
 
 class ConfluentReader:
-    """See `clients_transactions_contract.TransactionReader`."""
+    """See `contract.TransactionReader`."""
 
     name = "confluent-kafka"
 

@@ -1,7 +1,7 @@
 """What the tests of transactions ask of any client that has them.
 
 Each client has an adapter in a `clients_transactions_<name>.py` beside this module, and as in
-`clients_contract` it adds nothing of its own.
+`other_clients.contract` it adds nothing of its own.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from tests.support.other_clients.transactions.contract import TRANSACTION_TIMEOU
 
 
 class HeadwaterTransactions:
-    """See `clients_transactions_contract.TransactionalProducer`."""
+    """See `contract.TransactionalProducer`."""
 
     name = "own-client"
 

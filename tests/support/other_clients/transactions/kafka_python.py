@@ -20,7 +20,7 @@ from tests.support.other_clients.transactions.contract import TRANSACTION_TIMEOU
 
 
 class KafkaPythonTransactions:
-    """See `clients_transactions_contract.TransactionalProducer`."""
+    """See `contract.TransactionalProducer`."""
 
     name = "kafka-python"
 
@@ -88,7 +88,7 @@ class KafkaPythonTransactions:
 
 
 class KafkaPythonReader:
-    """See `clients_transactions_contract.TransactionReader`."""
+    """See `contract.TransactionReader`."""
 
     name = "kafka-python"
 

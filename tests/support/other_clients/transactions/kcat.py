@@ -10,7 +10,7 @@ from tests.support.requirements import require_tool
 
 
 class KcatReader:
-    """See `clients_transactions_contract.TransactionReader`."""
+    """See `contract.TransactionReader`."""
 
     name = "kcat"
 

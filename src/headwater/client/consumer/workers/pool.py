@@ -7,8 +7,8 @@
 
 The thread that calls `run` polls and commits, and is the only one to use the consumer; so a slow
 handler costs no membership, and there may be more workers than partitions. What is hard about this
-way is done here: order is kept per partition or per key (`work_lanes`), only what is done without a
-gap is committed (`offset_tracker`), a partition with too much under way is paused, and before a
+way is done here: order is kept per partition or per key (`lanes`), only what is done without a
+gap is committed (`tracker`), a partition with too much under way is paused, and before a
 partition goes to another member what is under way is waited for, as long as there is time.
 
 A record may be handled twice (after a crash, or when it was abandoned in a rebalance), but none is

@@ -1,6 +1,6 @@
 """What a pool of workers has under way, partition by partition: windows, pauses and commits.
 
-Each assigned partition has a window of records that were handed out (`offset_tracker`). One that is
+Each assigned partition has a window of records that were handed out (`tracker`). One that is
 full is to be paused until half of it is free again. Nothing in here knows threads or the consumer:
 the pool holds a lock, and does what it is told here.
 """

@@ -1,8 +1,8 @@
 """The metadata store on ZooKeeper: one session, as everybody else in the broker sees it.
 
 What each operation means is ZooKeeper's own semantics, which the interface has. How requests are
-ordered, repeated and given up is told in `zookeeper_session`, how they are put to kazoo in
-`zookeeper_requests`.
+ordered, repeated and given up is told in `session`, how they are put to kazoo in
+`requests`.
 
 A request must fit into one packet: ZooKeeper closes the connection of a client that sends more
 than its `jute.maxbuffer`, 1 MiB unless it was set otherwise. A change that large is reported as one

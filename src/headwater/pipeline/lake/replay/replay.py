@@ -5,7 +5,7 @@ partition they came from if the target has as many, and by their key otherwise.
 
 It runs in one process and writes Arrow batches with a transactional producer: that keeps the order,
 which tasks of Spark beside each other would not, and is not what limits the speed. Each transaction
-also commits how far the replay has come (`replay_position`). A replay that was stopped or crashed
+also commits how far the replay has come (`position`). A replay that was stopped or crashed
 goes on from there if it is started again with the same name, and what it was about to write then is
 aborted: readers with `isolation.level=read_committed` see each record once, others may see records
 of the aborted transaction. Starting a name again while it still runs ends the older run.

@@ -4,7 +4,7 @@ Three statements are held against each other: the ranges that commits covered, w
 says of each file, and the offsets in the files. Only the columns needed for that are read. Offsets
 that a range lacks are no fault by themselves (transaction markers and what a topic compacted away
 have offsets too), but the number of records must be the one that the commit found; whether the
-topic still has others is for `verify_cluster`.
+topic still has others is for `cluster`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 It begins when members come, go, or want something else. Who is in the group is told by its next
 heartbeat, and has as long as its rebalance timeout says to join again; it waits until the others
 have. Then a generation begins: the strategy is voted on, the leader hears all subscriptions, and
-the members ask for their assignments (`classic_sync`), again within the rebalance timeout. Who
+the members ask for their assignments (`sync`), again within the rebalance timeout. Who
 stays away in either half is removed. A static member is expected back, so it keeps its place if it
 misses the first half only, unless its session ends.
 
