@@ -1,7 +1,9 @@
-"""Imports point up the list of layers, and never down.
+"""Imports point up the list of layers, and never down; inside a package, rooms keep to theirs.
 
-The table says for each layer which others it may import besides itself. Every import statement
-counts, also those inside functions and those made for type checkers.
+The first table says for each layer which others it may import besides itself, the second for the
+rooms of a package which rooms beside them. Files that stand in a package and in no room of it are
+its front: they import any room, and any room imports them. Every import statement counts, also
+those inside functions and those made for type checkers.
 """
 
 import ast
@@ -34,6 +36,116 @@ _MAY_IMPORT: dict[str, frozenset[str]] = {
     "__init__": frozenset({"base", "client"}),
     "errors": frozenset({"base", "client"}),
     "__main__": frozenset({"cli"}),
+}
+
+#: By package, which rooms each of its rooms may import.
+_ROOMS: dict[str, dict[str, set[str]]] = {
+    "storage": {
+        "append": {"disk", "producers", "segments"},
+        "compaction": {"disk", "indexes", "producers", "segments"},
+        "directories": {"disk", "producers", "recovery", "segments"},
+        "disk": set(),
+        "indexes": {"disk"},
+        "inspection": {"directories", "disk", "indexes", "producers", "segments"},
+        "producers": {"disk", "segments"},
+        "recovery": {"disk", "indexes", "producers", "segments"},
+        "segments": {"disk", "indexes", "producers"},
+    },
+    "cluster": {
+        "brokers": {"controller", "image", "partitions", "store", "topics"},
+        "controller": {"brokers", "image", "partitions", "store", "topics"},
+        "image": {"brokers", "controller", "store"},
+        "partitions": {"brokers", "controller", "image", "store"},
+        "store": set(),
+        "topics": {"controller", "image", "partitions", "store"},
+    },
+    "cluster.store": {
+        "embedded": set(),
+        "zookeeper": set(),
+    },
+    "replication": {
+        "following": {"partition"},
+        "leading": {"partition"},
+        "partition": {"leading"},
+        "waiting": {"partition"},
+    },
+    "coordinator": {
+        "group": set(),
+        "txn": set(),
+    },
+    "coordinator.group": {
+        "classic": {"migration"},
+        "consumer": {"classic", "migration"},
+        "migration": {"classic", "consumer"},
+        "offsets": {"classic"},
+    },
+    "broker": {
+        "access": {"topics"},
+        "fetch": {"peers"},
+        "handlers": {
+            "access",
+            "fetch",
+            "peers",
+            "produce",
+            "requests",
+            "settings",
+            "topics",
+            "transactions",
+        },
+        "metrics": set(),
+        "peers": {"requests", "settings"},
+        "produce": {"peers", "transactions"},
+        "requests": {"handlers", "peers", "settings"},
+        "settings": set(),
+        "start": {"peers", "settings", "topics"},
+        "topics": {"peers", "requests", "settings"},
+        "transactions": {"requests", "topics"},
+        "wiring": {"peers", "settings", "topics", "transactions"},
+    },
+    "client": {
+        "admin": {"kafka_errors", "producer", "settings"},
+        "assignors": set(),
+        "columns": {"consumer", "kafka_errors"},
+        "consumer": {"admin", "assignors", "columns", "kafka_errors", "settings"},
+        "kafka_errors": set(),
+        "producer": {"columns", "consumer", "kafka_errors", "settings", "spool"},
+        "ranges": {"admin", "columns", "kafka_errors", "settings"},
+        "settings": {"spool"},
+        "spool": {"producer"},
+    },
+    "client.consumer": {
+        "committed": {"membership"},
+        "fetching": {"committed", "membership", "polling", "positions"},
+        "membership": {"committed", "fetching"},
+        "polling": {"committed", "fetching", "membership"},
+        "positions": {"committed", "fetching", "polling"},
+        "workers": {"committed"},
+    },
+    "client.producer": {
+        "batches": {"idempotence", "intake"},
+        "engines": {"batches", "intake", "transactions"},
+        "idempotence": set(),
+        "intake": {"batches"},
+        "sending": {"batches", "idempotence", "intake", "transactions"},
+        "transactions": {"idempotence", "sending"},
+    },
+    "cli": {
+        "configs": {"options"},
+        "doctor": {"metrics", "options", "output", "serve"},
+        "groups": {"options", "output"},
+        "lake": {"options", "output"},
+        "log": {"output"},
+        "metrics": {"options", "output"},
+        "options": {"output"},
+        "output": set(),
+        "perf": {"options", "output", "records"},
+        "pipeline": {"options", "output"},
+        "records": {"options", "output"},
+        "serve": set(),
+        "topics": {"options"},
+        "transactions": {"options", "output"},
+        "zookeeper": set(),
+    },
 }
 
 
@@ -79,6 +191,57 @@ def test_every_import_points_up() -> None:
     assert not undeclared, f"these have no place in the list of layers: {sorted(undeclared)}"
     violations = [fault for name, path in modules for fault in _violations(path.read_text(), name)]
     assert not violations, "\n".join(violations)
+
+
+def _room(package: str, module: str) -> str | None:
+    """The room of a package that a module, or a name in it, is in; None outside of all rooms."""
+    if not module.startswith(f"{package}."):
+        return None
+    first = module.removeprefix(f"{package}.").split(".")[0]
+    return first if first in _ROOMS[package] else None
+
+
+def _doors(source: str, module: str) -> Iterator[tuple[str, str, str, int]]:
+    """Package, room, room beside it and line of what a module imports from rooms beside its own."""
+    for line, name in _imported_modules(source, ["headwater", *module.split(".")[:-1]]):
+        for package in _ROOMS:
+            here, there = _room(package, module), _room(package, name.removeprefix("headwater."))
+            if here is not None and there is not None and here != there:
+                yield package, here, there, line
+
+
+def _rooms_on_disk(package: str) -> set[str]:
+    folder = _SOURCE.joinpath(*package.split("."))
+    return {path.parent.name for path in folder.glob("*/__init__.py")}
+
+
+@pytest.mark.parametrize("package", _ROOMS)
+def test_every_room_has_its_row(package: str) -> None:
+    assert _rooms_on_disk(package) == _ROOMS[package].keys()
+
+
+def test_rooms_import_what_their_rows_say_and_all_of_it() -> None:
+    used: set[tuple[str, str, str]] = set()
+    wrong = []
+    for module, path in _modules():
+        for package, here, there, line in _doors(path.read_text(), module):
+            used.add((package, here, there))
+            if there not in _ROOMS[package][here]:
+                wrong.append(f"{module} line {line}: {package}.{here} may not import {there}")
+    assert not wrong, "\n".join(wrong)
+    allowed = {
+        (package, here, there)
+        for package, rows in _ROOMS.items()
+        for here, others in rows.items()
+        for there in others
+    }
+    assert allowed == used, f"nobody uses these any more: {sorted(allowed - used)}"
+
+
+def test_a_door_between_rooms_is_found() -> None:
+    source = "from headwater.storage.directories import maintenance\nimport headwater.base.ids"
+    assert list(_doors(source, "storage.disk.files")) == [("storage", "disk", "directories", 1)]
+    assert list(_doors("from headwater.storage.errors import LogError", "storage.disk.files")) == []
 
 
 def test_nothing_imports_the_simulator() -> None:

@@ -18,8 +18,8 @@ from headwater.broker.peers.leader_rebalancing import LeaderRebalancing
 from headwater.broker.server import BrokerServer
 from headwater.broker.settings.static_settings import static_of
 from headwater.broker.start.faults import StartError
+from headwater.broker.topics.coordinator_topics import CoordinatorKind
 from headwater.broker.transactions.markers import MarkerSender
-from headwater.broker.wiring.coordinator_topics import CoordinatorKind
 from headwater.cli.serve.broker_process import run_broker
 from headwater.cluster.brokers.changes import BrokerChanges
 from headwater.cluster.image.distribution import ImageDistribution

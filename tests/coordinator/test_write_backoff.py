@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.broker.wiring.coordinator_topics import CoordinatorKind
+from headwater.broker.topics.coordinator_topics import CoordinatorKind
 from headwater.replication.partition.partition import Partition
 from headwater.sim.broker_world import BrokerWorld
 from headwater.sim.clients.broker_link import BrokerLink

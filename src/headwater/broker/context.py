@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from headwater.broker.access.broker_proof import BrokerProof
     from headwater.broker.fetch.sessions import FetchSessions
     from headwater.broker.peers.channels import BrokerChannels
+    from headwater.broker.topics.coordinator_topics import CoordinatorTopics
     from headwater.broker.transactions.partitions import TransactionPartitions
     from headwater.broker.transactions.producer_ids import ProducerIds
-    from headwater.broker.wiring.coordinator_topics import CoordinatorTopics
     from headwater.broker.wiring.replication import Replication
     from headwater.coordinator.group.shard import GroupShard
     from headwater.coordinator.runtime import CoordinatorRuntime

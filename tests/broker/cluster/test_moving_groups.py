@@ -9,7 +9,7 @@ import pytest
 
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
-from headwater.broker.wiring.coordinator_topics import CoordinatorKind
+from headwater.broker.topics.coordinator_topics import CoordinatorKind
 from headwater.client.consumer.async_consumer import AsyncConsumer
 from headwater.client.producer.async_producer import AsyncProducer
 from headwater.wire.messages.delete_groups import DeleteGroupsRequest

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headwater.base.ids import TopicPartition
-from headwater.broker.wiring.coordinator_topics import CoordinatorKind
+from headwater.broker.topics.coordinator_topics import CoordinatorKind
 from headwater.client.consumer.async_consumer import AsyncConsumer
 from headwater.client.consumer.membership.membership import GroupIdentity
 from headwater.client.producer.async_producer import AsyncProducer

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headwater.base.errors import ErrorCode
-from headwater.broker.wiring.coordinator_topics import CoordinatorKind
+from headwater.broker.topics.coordinator_topics import CoordinatorKind
 from headwater.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from headwater.wire.messages.offset_delete import (
     OffsetDeleteRequest,

@@ -9,8 +9,8 @@ import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
+from headwater.broker.topics.coordinator_topics import CoordinatorKind
 from headwater.broker.transactions.partitions import TransactionPartitions, Verdicts
-from headwater.broker.wiring.coordinator_topics import CoordinatorKind
 from headwater.coordinator.outcome import ProducerIdentity
 from headwater.storage.producers.transaction_verification import Question
 from headwater.wire.records import Record, encode_batch

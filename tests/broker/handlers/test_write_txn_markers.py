@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from headwater.base.errors import ErrorCode
-from headwater.broker.wiring.coordinator_topics import (
+from headwater.broker.topics.coordinator_topics import (
     OFFSETS_TOPIC,
     TRANSACTIONS_TOPIC,
     CoordinatorKind,

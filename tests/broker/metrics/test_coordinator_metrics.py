@@ -6,7 +6,7 @@ import pytest
 
 from headwater.broker.metrics.load_meter import LoadMeter
 from headwater.broker.metrics.report import MetricsReport
-from headwater.broker.wiring.coordinator_topics import CoordinatorKind
+from headwater.broker.topics.coordinator_topics import CoordinatorKind
 from headwater.net.limits import ConnectionLimits
 from headwater.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,

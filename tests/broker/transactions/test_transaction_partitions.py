@@ -11,8 +11,8 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.broker.context import BrokerContext
 from headwater.broker.produce.transaction import as_producer_error
+from headwater.broker.topics.coordinator_topics import TRANSACTIONS_TOPIC
 from headwater.broker.transactions.partitions import TransactionPartitions, Verdicts
-from headwater.broker.wiring.coordinator_topics import TRANSACTIONS_TOPIC
 from headwater.cluster.image.image import ClusterImage
 from headwater.cluster.image.layered_map import LayeredMap
 from headwater.coordinator.key_hash import partition_for

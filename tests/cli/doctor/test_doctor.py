@@ -12,10 +12,11 @@ from headwater.cli.app import main
 from headwater.cli.doctor import machine_check
 from headwater.cli.doctor.cluster_check import check_log_directories
 from headwater.cli.doctor.examination import examine_cluster
-from headwater.cli.doctor.findings import Finding, Verdict, size_text
+from headwater.cli.doctor.findings import Finding, Verdict
 from headwater.cli.doctor.metrics_check import Reading, check_metrics
 from headwater.cli.doctor.replica_check import check_replicas
 from headwater.cli.metrics.page import MetricsPage
+from headwater.cli.output.sizes import size_text
 from headwater.client.admin import LogDirectory
 from headwater.client.cluster_metadata import PartitionInfo, TopicInfo
 from headwater.testing import broker

@@ -17,7 +17,7 @@ import pytest
 
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
-from headwater.broker.wiring.coordinator_topics import CoordinatorKind
+from headwater.broker.topics.coordinator_topics import CoordinatorKind
 from headwater.client.producer.async_producer import AsyncProducer
 from headwater.cluster.member import ClusterMember
 from headwater.coordinator.group.offsets.commit import NewOffset

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from headwater.broker.wiring.coordinator_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from headwater.broker.topics.coordinator_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from headwater.coordinator.group.classic.group import ClassicGroup
 from headwater.coordinator.group.offsets.store import OffsetStore
 from headwater.coordinator.outcome import nothing_follows

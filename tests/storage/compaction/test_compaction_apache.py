@@ -21,8 +21,8 @@ from headwater.storage.disk.files import DiskFiles
 from headwater.storage.disk.handles import HandleCache
 from headwater.storage.log_config import LogConfig
 from headwater.storage.partition_log import PartitionLog
-from headwater.storage.recovery.batch_scan import read_entry_header
 from headwater.storage.recovery.loader import LogLoader
+from headwater.storage.segments.batch_scan import read_entry_header
 from headwater.testing.apache_kafka import KafkaNode, dump_log, parse_dump
 from headwater.wire.records import Record, decode_batch
 from tests.support.kafka.data import COMPACT, NODE_PROPERTIES

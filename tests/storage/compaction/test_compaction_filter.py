@@ -15,7 +15,7 @@ from headwater.storage.compaction.compaction_filter import (
 from headwater.storage.compaction.offset_map import OffsetMap
 from headwater.storage.indexes.transaction_index import AbortedTransaction
 from headwater.storage.log_config import LONG_MAX
-from headwater.storage.recovery.batch_scan import ScannedBatch, read_entry_header
+from headwater.storage.segments.batch_scan import ScannedBatch, read_entry_header
 from headwater.wire.records import (
     HEADER_SIZE,
     MAGIC_V2,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from headwater.storage.disk.files import DiskFiles
 from headwater.storage.inspection.damage_scan import Damage, scan_past_damage
-from headwater.storage.recovery.batch_scan import ScannedBatch
+from headwater.storage.segments.batch_scan import ScannedBatch
 from headwater.wire.records import Record, encode_batch
 
 BATCHES = [encode_batch([Record(number, 0, b"key", b"x" * number)]) for number in range(5)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import count
 
-from headwater.broker.wiring.coordinator_topics import CoordinatorKind
+from headwater.broker.topics.coordinator_topics import CoordinatorKind
 from headwater.coordinator.key_hash import partition_for
 from headwater.wire.messages.find_coordinator import FindCoordinatorRequest
 from tests.support.brokers.broker_cluster import BrokerCluster

@@ -15,8 +15,8 @@ from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.broker.context import BrokerContext
+from headwater.broker.topics.coordinator_topics import TRANSACTIONS_TOPIC
 from headwater.broker.transactions.markers import MarkerSender
-from headwater.broker.wiring.coordinator_topics import TRANSACTIONS_TOPIC
 from headwater.cluster.image.image import ClusterImage, PartitionImage, TopicImage
 from headwater.cluster.image.layered_map import LayeredMap
 from headwater.coordinator.outcome import ProducerIdentity

@@ -12,7 +12,7 @@ the epochs that DescribeProducers shows for it. That raises no epoch, so it stan
 from __future__ import annotations
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.broker.wiring.coordinator_topics import TRANSACTIONS_TOPIC
+from headwater.broker.topics.coordinator_topics import TRANSACTIONS_TOPIC
 from headwater.cluster.image.image import ClusterImage
 from headwater.replication.partition.partition import Partition
 from headwater.wire.messages.write_txn_markers import WritableTxnMarker

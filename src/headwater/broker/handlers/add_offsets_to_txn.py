@@ -14,8 +14,8 @@ from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.broker.context import RequestContext
 from headwater.broker.requests.api_handler import ApiHandler
+from headwater.broker.topics.coordinator_topics import CoordinatorKind
 from headwater.broker.transactions.requests import error_code
-from headwater.broker.wiring.coordinator_topics import CoordinatorKind
 from headwater.coordinator.key_hash import partition_for
 from headwater.coordinator.outcome import ProducerIdentity
 from headwater.wire.api_keys import ApiKey

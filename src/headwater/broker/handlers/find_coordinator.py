@@ -18,7 +18,7 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import RequestContext
 from headwater.broker.peers.advertised_addresses import client_side
 from headwater.broker.requests.api_handler import ApiHandler
-from headwater.broker.wiring.coordinator_topics import CoordinatorKind
+from headwater.broker.topics.coordinator_topics import CoordinatorKind
 from headwater.coordinator.key_hash import partition_for
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.find_coordinator import (

@@ -17,8 +17,8 @@ from __future__ import annotations
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import RequestContext
 from headwater.broker.requests.api_handler import ApiHandler
+from headwater.broker.topics.coordinator_topics import CoordinatorKind
 from headwater.broker.transactions.requests import error_code, with_producer_id
-from headwater.broker.wiring.coordinator_topics import CoordinatorKind
 from headwater.coordinator.outcome import ProducerIdentity
 from headwater.coordinator.txn.producer_initialization import (
     InitialisationRequest,

@@ -18,7 +18,7 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.access.marker_rights import check_client_may_end, check_coordinator_epoch
 from headwater.broker.context import RequestContext
 from headwater.broker.requests.api_handler import ApiHandler
-from headwater.broker.wiring.coordinator_topics import OFFSETS_TOPIC
+from headwater.broker.topics.coordinator_topics import OFFSETS_TOPIC
 from headwater.coordinator.outcome import ProducerIdentity
 from headwater.replication.partition.rules import ACKS_ALL
 from headwater.replication.waiting.delayed_produce import AwaitedAppend, DelayedProduce

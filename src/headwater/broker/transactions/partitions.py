@@ -21,7 +21,7 @@ from typing import Final
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.broker.context import BrokerContext
-from headwater.broker.wiring.coordinator_topics import TRANSACTIONS_TOPIC
+from headwater.broker.topics.coordinator_topics import TRANSACTIONS_TOPIC
 from headwater.cluster.image.image import NO_LEADER
 from headwater.coordinator.key_hash import partition_for
 from headwater.coordinator.outcome import ProducerIdentity

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from headwater.broker.context import BrokerContext
 from headwater.broker.peers.channels import BrokerChannels
-from headwater.broker.transactions.markers import MarkerSender
-from headwater.broker.transactions.partitions import TransactionPartitions
-from headwater.broker.wiring.coordinator_topics import (
+from headwater.broker.topics.coordinator_topics import (
     OFFSETS_TOPIC,
     TRANSACTIONS_TOPIC,
     CoordinatorTopics,
 )
+from headwater.broker.transactions.markers import MarkerSender
+from headwater.broker.transactions.partitions import TransactionPartitions
 from headwater.cluster.image.change import ImageChange
 from headwater.coordinator.group.latest_image import LatestImage
 from headwater.coordinator.runtime import CoordinatorRuntime, RuntimeParts

@@ -38,12 +38,3 @@ def problem(subject: str, sentence: str) -> Finding:
 
 def problem_count(findings: Iterable[Finding]) -> int:
     return sum(finding.verdict is Verdict.PROBLEM for finding in findings)
-
-
-def size_text(size_bytes: float) -> str:
-    """A size for people: 1.5 GB."""
-    for unit in ("bytes", "KB", "MB", "GB"):
-        if abs(size_bytes) < 1000:
-            return f"{size_bytes:.0f} {unit}" if unit == "bytes" else f"{size_bytes:.1f} {unit}"
-        size_bytes /= 1000
-    return f"{size_bytes:.1f} TB"

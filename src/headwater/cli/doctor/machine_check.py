@@ -16,7 +16,8 @@ import sys
 import time
 from collections.abc import Iterator
 
-from headwater.cli.doctor.findings import Finding, good, note, problem, size_text
+from headwater.cli.doctor.findings import Finding, good, note, problem
+from headwater.cli.output.sizes import size_text
 from headwater.cli.serve.open_files import DESCRIPTORS_MIN, reachable
 from headwater.storage.directories.broker_metadata import META_PROPERTIES, read_broker_metadata
 from headwater.storage.directories.clean_shutdown import CleanShutdownMarker

@@ -190,7 +190,7 @@ def vacuum(
         float, typer.Option(min=0, metavar="HOURS", help="What is younger stays.")
     ] = 24.0,
 ) -> None:
-    from headwater.cli.doctor.findings import size_text
+    from headwater.cli.output.sizes import size_text
     from headwater.pipeline.lake.upkeep.vacuum import vacuum as vacuum_table
 
     report = vacuum_table(_open(path), older_than_s=older_than_hours * 3600)

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from headwater.cli.doctor.findings import size_text
 from headwater.cli.metrics.page import MetricsPage
+from headwater.cli.output.sizes import size_text
 
 #: Below this share of idle time a broker is near its limit.
 IDLE_SHARE_MIN: Final = 0.30

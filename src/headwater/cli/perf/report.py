@@ -19,7 +19,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from headwater.cli.doctor.findings import size_text
+from headwater.cli.output.sizes import size_text
 
 PERCENTILES: Final = (50.0, 90.0, 95.0, 99.0, 99.9)
 _REFRESH_S: Final = 0.1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headwater.base.errors import ErrorCode
-from headwater.broker.wiring.coordinator_topics import CoordinatorKind
+from headwater.broker.topics.coordinator_topics import CoordinatorKind
 from headwater.sim.clients.broker_link import BrokerLink
 from headwater.sim.histories.history import PropertyViolated
 from headwater.wire.messages.find_coordinator import (

@@ -17,7 +17,7 @@ from typing import Final
 
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
-from headwater.broker.wiring.coordinator_topics import CoordinatorKind
+from headwater.broker.topics.coordinator_topics import CoordinatorKind
 from headwater.sim.clients.broker_link import PASSING, BrokerLink, Unanswered
 from headwater.sim.clients.committed_reader import CommittedReader
 from headwater.sim.clients.coordinator_lookup import find_coordinator

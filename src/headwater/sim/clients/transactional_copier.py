@@ -20,7 +20,7 @@ from typing import Final
 
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
-from headwater.broker.wiring.coordinator_topics import CoordinatorKind
+from headwater.broker.topics.coordinator_topics import CoordinatorKind
 from headwater.coordinator.outcome import ProducerIdentity
 from headwater.sim.clients.broker_link import BrokerLink
 from headwater.sim.clients.committed_reader import Visible

@@ -34,7 +34,7 @@ from headwater.storage.producers.entry import (
     BatchMetadata,
     ProducerEntry,
 )
-from headwater.storage.recovery.batch_scan import LEGACY_SIZE_MIN
+from headwater.storage.segments.batch_scan import LEGACY_SIZE_MIN
 from headwater.wire.records import (
     HEADER_SIZE,
     LOG_OVERHEAD,

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from headwater.storage.log_config import LONG_MAX
 from headwater.storage.partition_log import PartitionLog
-from headwater.storage.recovery.batch_scan import read_entry_header
+from headwater.storage.segments.batch_scan import read_entry_header
 from headwater.storage.segments.segment import LogSegment
 from headwater.wire.records import HEADER_SIZE
 

@@ -36,7 +36,7 @@ from headwater.storage.compaction.record_slices import read_section, slice_recor
 from headwater.storage.disk.files import FileSystem
 from headwater.storage.disk.handles import HandleCache
 from headwater.storage.indexes.transaction_index import AbortedTransaction, TransactionIndex
-from headwater.storage.recovery.batch_scan import ScannedBatch, scan_batches, validate_entry
+from headwater.storage.segments.batch_scan import ScannedBatch, scan_batches, validate_entry
 from headwater.storage.segments.segment_files import LOG, TRANSACTION_INDEX, segment_path
 from headwater.wire.records import MAGIC_V2, decode_batch
 

@@ -42,7 +42,7 @@ from headwater.storage.compaction.record_slices import (
 )
 from headwater.storage.indexes.transaction_index import AbortedTransaction
 from headwater.storage.log_config import LONG_MAX
-from headwater.storage.recovery.batch_scan import ScannedBatch, validate_entry
+from headwater.storage.segments.batch_scan import ScannedBatch, validate_entry
 from headwater.wire.records import (
     MAGIC_V2,
     BatchHeader,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from headwater.base.errors import KafkaError
 from headwater.storage.disk.files import File
-from headwater.storage.recovery.batch_scan import (
+from headwater.storage.segments.batch_scan import (
     CHUNK_BYTES,
     LEGACY_SIZE_MIN,
     PREFIX,

@@ -36,7 +36,7 @@ from headwater.storage.inspection.index_entries import (
     iter_offset_entries,
     iter_time_entries,
 )
-from headwater.storage.recovery.batch_scan import read_entry_header, scan_batches
+from headwater.storage.segments.batch_scan import read_entry_header, scan_batches
 from headwater.storage.segments.segment_files import (
     LOG,
     OFFSET_INDEX,

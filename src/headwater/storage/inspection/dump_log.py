@@ -19,7 +19,7 @@ from headwater.storage.inspection.dump_items import (
     OffsetGap,
     RecordItem,
 )
-from headwater.storage.recovery.batch_scan import ScannedBatch, validate_entry
+from headwater.storage.segments.batch_scan import ScannedBatch, validate_entry
 from headwater.wire.records import (
     BatchHeader,
     ControlType,

@@ -18,7 +18,7 @@ from headwater.storage.inspection.findings import Condition, Report
 from headwater.storage.inspection.verify_index_files import IndexFiles
 from headwater.storage.inspection.verify_indexes import EndedTransaction
 from headwater.storage.leader_epochs import EpochEntry
-from headwater.storage.recovery.batch_scan import ScannedBatch, validate_entry
+from headwater.storage.segments.batch_scan import ScannedBatch, validate_entry
 from headwater.storage.segments.segment_files import LOG, segment_path
 from headwater.wire.records import (
     MAGIC_V2,

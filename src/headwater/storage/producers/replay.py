@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from headwater.storage.producers.entry import AppendedBatch, AppendOrigin
 from headwater.storage.producers.state import ProducerStates
-from headwater.storage.recovery.batch_scan import ScannedBatch
+from headwater.storage.segments.batch_scan import ScannedBatch
 from headwater.storage.segments.segment import LogSegment
 from headwater.storage.segments.segment_list import SegmentList
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 
 from headwater.storage.disk.files import TEMPORARY_SUFFIX, FileSystem
-from headwater.storage.recovery.batch_scan import scan_batches
+from headwater.storage.segments.batch_scan import scan_batches
 from headwater.storage.segments.segment_files import (
     CLEANED,
     DELETED,

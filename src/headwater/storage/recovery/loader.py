@@ -35,8 +35,8 @@ from headwater.storage.producers.snapshot import (
     stray_snapshots,
 )
 from headwater.storage.producers.state import PRODUCER_ID_EXPIRATION_MS, ProducerStates
-from headwater.storage.recovery.batch_scan import ScannedBatch, scan_batches, validate_entry
 from headwater.storage.recovery.interrupted_changes import finish_interrupted_changes
+from headwater.storage.segments.batch_scan import ScannedBatch, scan_batches, validate_entry
 from headwater.storage.segments.segment import LogSegment
 from headwater.storage.segments.segment_files import LOG, SNAPSHOT, SegmentFileName
 from headwater.storage.segments.segment_list import SegmentList

@@ -22,7 +22,7 @@ from headwater.storage.indexes.time_index import TimeIndex, TimestampOffset
 from headwater.storage.indexes.transaction_index import AbortedTransaction, TransactionIndex
 from headwater.storage.log_config import LogConfig
 from headwater.storage.producers.open_transactions import CompletedTransaction
-from headwater.storage.recovery.batch_scan import (
+from headwater.storage.segments.batch_scan import (
     LEGACY_SIZE_MIN,
     ScannedBatch,
     read_entry_header,

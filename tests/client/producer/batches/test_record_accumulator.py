@@ -4,11 +4,11 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 from headwater.base.ids import TopicPartition
+from headwater.client.columns.encoding.record_section import RecordSection
 from headwater.client.errors import ClientClosedError
 from headwater.client.producer.batches.accumulator import RecordAccumulator
 from headwater.client.producer.batches.batch import ProduceBatch
 from headwater.client.producer.batches.partition_queue import PartitionQueue
-from headwater.client.producer.intake.record_section import RecordSection
 from headwater.client.producer.intake.serialized_record import SerializedRecord
 
 PARTITION = TopicPartition("orders", 3)

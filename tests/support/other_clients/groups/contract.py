@@ -1,9 +1,8 @@
 """What the tests of consumer groups ask of any client that can be a member of one.
 
-Each client has an adapter in a `clients_groups_<name>.py` beside this module, and as in
-`other_clients.contract` it adds nothing of its own. A member lives in the thread that made it, because
-some clients insist on that; `polling` gives it one, `process` a whole
-process, which can be killed.
+Each client has an adapter beside this module, named like it, and as in `other_clients.contract` it
+adds nothing of its own. A member lives in the thread that made it, because some clients insist on
+that; `polling` gives it one, `process` a whole process, which can be killed.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ from headwater.client.columns.encoding.arrow_rows import (
     read_rows,
 )
 from headwater.client.columns.encoding.key_hashes import murmur2_of_fields, partitions_of
+from headwater.client.columns.encoding.record_section import RecordSection
 from headwater.client.columns.encoding.varint_rows import (
     ATTRIBUTES,
     NO_DELTA,
@@ -36,7 +37,6 @@ from headwater.client.columns.encoding.varint_rows import (
     write_rows,
 )
 from headwater.client.columns.varint_arrays import Longs
-from headwater.client.producer.intake.record_section import RecordSection
 from headwater.wire.records import Buffer
 
 if TYPE_CHECKING:

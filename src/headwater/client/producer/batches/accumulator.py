@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable
 
 from headwater.base.checks import check
 from headwater.base.ids import TopicPartition
+from headwater.client.columns.encoding.record_section import RecordSection
 from headwater.client.producer.batches.batch import ProduceBatch
 from headwater.client.producer.batches.delivery_future import DeliveryFuture
 from headwater.client.producer.batches.partition_queue import PartitionQueue
-from headwater.client.producer.intake.record_section import RecordSection
 from headwater.client.producer.intake.serialized_record import SerializedRecord
 from headwater.wire.records import HEADER_SIZE
 

@@ -18,8 +18,8 @@ from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.columns.encoding.batch_assembly import AssembledBatch, assemble_batch
 from headwater.client.columns.encoding.list_encoder import encode_records
+from headwater.client.columns.encoding.record_section import RecordSection
 from headwater.client.producer.idempotence.identity import NO_IDENTITY, ProducerIdentity
-from headwater.client.producer.intake.record_section import RecordSection
 from headwater.client.producer.intake.serialized_record import Headers, SerializedRecord
 from headwater.client.producer.record_metadata import OnDelivery, RecordMetadata
 from headwater.wire.records import (

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from headwater.sim.campaigns.logs import leader_batch
 from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.disk.files import File
-from headwater.storage.recovery.batch_scan import read_entry_header, scan_batches, validate_entry
+from headwater.storage.segments.batch_scan import read_entry_header, scan_batches, validate_entry
 from headwater.wire.records import (
     MAGIC_V0,
     MAGIC_V1,
