@@ -114,9 +114,7 @@ def test_what_lower_layers_raise_is_caught_by_the_public_class(
     assert issubclass(low, public)
 
 
-@pytest.mark.parametrize(
-    "module", ["consumer.consumer_errors", "producer.producer_errors", "spool.spool_errors"]
-)
+@pytest.mark.parametrize("module", ["consumer.errors", "producer.errors", "spool.errors"])
 def test_the_errors_of_every_part_are_public(module: str) -> None:
     for kind in classes_in(import_module(f"headwater.client.{module}")):
         if kind.__module__.endswith(module):

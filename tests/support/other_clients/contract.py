@@ -1,9 +1,9 @@
 """What the conformance tests ask of any Kafka client, in the words of none of them.
 
-Each third-party client has an adapter in a `clients_<name>.py` beside this module. An adapter turns
-the calls below into its client's own, and its client's errors into a `ClientError` with the name
-that Kafka's protocol gives the error. It adds nothing: no retry, no check, no default that would
-hide what the client and the broker do with each other.
+Each third-party client has an adapter of its name beside this module. An adapter turns the calls
+below into its client's own, and its client's errors into a `ClientError` with the name that Kafka's
+protocol gives the error. It adds nothing: no retry, no check, no default that would hide what the
+client and the broker do with each other.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the tests of transactions ask of any client that has them.
 
-Each client has an adapter in a `clients_transactions_<name>.py` beside this module, and as in
+Each client has an adapter of its name beside this module, and as in
 `other_clients.contract` it adds nothing of its own.
 """
 
