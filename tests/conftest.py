@@ -6,6 +6,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+# A broker imports these in a thread. Pytest parses what it imports, and Python 3.11 fails now and
+# then when two threads parse at once, so here they are imported before there is any thread.
+import headwater.coordinator.group.shard
+import headwater.coordinator.txn.transaction_shard  # noqa: F401
 from tests.support.quick_tier import forbid_sockets, is_left_out
 from tests.support.requirements import require_tool as find_tool_or_skip
 from tests.support.tiers import full_tier, quick_tier, tier

@@ -97,7 +97,7 @@ def test_a_directory_of_kafkas_goes_through_our_hands(
     epoch = log.leader_epochs.latest_epoch
     assert epoch is not None
     append(log, b"from here", now_ms=newest, leader_epoch=epoch)
-    log.advance_high_watermark(log.log_end_offset)
+    log.raise_high_watermark(log.log_end_offset)
     directories.shutdown(broker_epoch=1)
     assert not_ours(log_dir) == before
 

@@ -125,7 +125,7 @@ def test_transactions_and_idempotent_producers(tmp_path: Path) -> None:
         append(log, 1, producer_id=13, base_sequence=number)
         end_transaction(log, 11, ControlType.COMMIT)
         end_transaction(log, 12, ControlType.ABORT)
-        log.advance_high_watermark(log.log_end_offset)
+        log.raise_high_watermark(log.log_end_offset)
     append(log, 2, producer_id=11, base_sequence=60, transactional=True)
     open_since = log.log_end_offset - 2
     aborted = log.aborted_transactions(0, log.log_end_offset)

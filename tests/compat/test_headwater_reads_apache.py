@@ -82,7 +82,7 @@ def test_every_record_is_found(
     data = kafka_dirs[0 if state == "stopped" else 1]
     expected = data.topics[topic]
     log = open_copy(data, topic, tmp_path)
-    log.advance_high_watermark(log.log_end_offset)
+    log.raise_high_watermark(log.log_end_offset)
 
     assert log.log_start_offset == expected.log_start_offset
     assert log.log_end_offset == expected.end_offset

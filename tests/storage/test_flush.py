@@ -119,7 +119,7 @@ def test_a_flush_of_a_segment_that_retention_removed_meanwhile_is_no_failure() -
     log = log_on(new_disk(), config)
     follow(log, 7)
     plan = log.plan_flush()
-    log.advance_high_watermark(7)
+    log.raise_high_watermark(7)
     assert len(apply_retention(log, NOW_MS)) == 2
     log.retired.remove_due(NOW_MS)
     plan.run()

@@ -123,7 +123,7 @@ def test_the_upper_offset_is_exact_to_the_batch() -> None:
 def test_offsets_outside_of_the_log_are_refused_at_both_ends() -> None:
     log = open_log(new_disk(), DIRECTORY)
     append(log, b"a", b"b", b"c", b"d")
-    log.advance_high_watermark(4)
+    log.raise_high_watermark(4)
     delete_records_before(log, 2)
     for offset in (-1, 0, 1, 5):
         with pytest.raises(OffsetOutOfRangeError):
@@ -151,7 +151,7 @@ def test_a_region_outlives_its_segment() -> None:
     for batch in batches:
         log.append_as_follower(batch, now_ms=NOW_MS)
     regions = [log.read(offset, 100).region for offset in range(12)]
-    log.advance_high_watermark(12)
+    log.raise_high_watermark(12)
     assert len(apply_retention(log, NOW_MS)) == 12
     assert [region.read() for region in regions if region is not None] == batches
 
@@ -215,7 +215,7 @@ def test_the_offset_for_a_timestamp_equals_a_scan_of_all_records(
         batch = [Record(first + n, t, b"k", b"v" * 20) for n, t in enumerate(timestamps)]
         log.append_as_follower(encode_batch(batch, leader_epoch=0), now_ms=NOW_MS)
         records += batch
-    log.advance_high_watermark(log.log_end_offset)
+    log.raise_high_watermark(log.log_end_offset)
     start = delete_records_before(log, min(start, log.log_end_offset))
     if reopen:
         log.close()
@@ -247,7 +247,7 @@ def test_the_largest_timestamp_is_one_that_can_be_read() -> None:
     log = open_log(new_disk(), DIRECTORY)
     for offset, timestamp in enumerate((9, 7, 8)):
         log.append_as_follower(sized_batch(offset, 100, timestamp=timestamp), now_ms=NOW_MS)
-    log.advance_high_watermark(3)
+    log.raise_high_watermark(3)
     delete_records_before(log, 1)
     assert log.max_timestamp() == (8, 2)
 
@@ -257,7 +257,7 @@ def test_the_largest_timestamp_in_a_batch_of_which_a_part_was_deleted() -> None:
     records = [Record(number, t, b"k", b"v") for number, t in enumerate((9, 6, 7, 5))]
     log.append_as_follower(encode_batch(records, leader_epoch=0), now_ms=NOW_MS)
     log.append_as_follower(leader_batch(4, b"v", timestamp=6), now_ms=NOW_MS)
-    log.advance_high_watermark(5)
+    log.raise_high_watermark(5)
     delete_records_before(log, 1)
     assert log.max_timestamp() == (7, 2)
     delete_records_before(log, 3)

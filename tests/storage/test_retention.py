@@ -30,14 +30,18 @@ KEEP_ALL = LogConfig(segment_bytes=200, retention_ms=-1)
 
 
 def log_of_segments(
-    config: LogConfig, timestamps: list[int], disk: FaultyDisk | None = None
+    config: LogConfig,
+    timestamps: list[int],
+    disk: FaultyDisk | None = None,
+    *,
+    high_watermark: int | None = None,
 ) -> PartitionLog:
-    """Segments of two batches of 100 bytes, all replicated."""
+    """Segments of two batches of 100 bytes, all replicated unless it says how many."""
     log = open_log(disk or new_disk(), DIRECTORY, config)
     for offset, timestamp in enumerate(timestamps):
         batch = sized_batch(offset, 100, timestamp=timestamp)
         log.append_as_follower(batch, now_ms=NOW_MS)
-    log.advance_high_watermark(log.log_end_offset)
+    log.raise_high_watermark(log.log_end_offset if high_watermark is None else high_watermark)
     return log
 
 
@@ -114,7 +118,7 @@ def test_the_notes_example_of_segments_at_0_11_and_23() -> None:
         if offset in (11, 23):
             log.roll(NOW_MS)
         append(log, b"v")
-    log.advance_high_watermark(40)
+    log.raise_high_watermark(40)
     assert bases(log) == [0, 11, 23]
     delete_records_before(log, 25)
     assert bases(log) == [0, 11, 23]  # Hidden at once, dropped by the next round.
@@ -127,9 +131,8 @@ def test_the_notes_example_of_segments_at_0_11_and_23() -> None:
 def test_segments_go_when_the_next_one_starts_at_or_before_the_log_start(
     start: int, high_watermark: int
 ) -> None:
-    log = log_of_segments(KEEP_ALL, [NOW_MS] * 10)
+    log = log_of_segments(KEEP_ALL, [NOW_MS] * 10, high_watermark=max(start, high_watermark))
     delete_records_before(log, start)
-    log.advance_high_watermark(high_watermark)
     expected = [base for base in (0, 2, 4, 6) if base + 2 <= min(start, log.high_watermark)]
     assert dropped(log) == expected
     assert log.log_start_offset == start
@@ -149,8 +152,7 @@ def test_compacted_topics_lose_only_what_lies_before_the_log_start() -> None:
 
 
 def test_records_behind_the_high_watermark_cannot_be_deleted() -> None:
-    log = log_of_segments(KEEP_ALL, [NOW_MS] * 4)
-    log.advance_high_watermark(3)
+    log = log_of_segments(KEEP_ALL, [NOW_MS] * 4, high_watermark=3)
     with pytest.raises(OffsetOutOfRangeError):
         delete_records_before(log, 4)
     assert delete_records_before(log, 3) == 3
@@ -163,8 +165,7 @@ def test_records_behind_the_high_watermark_cannot_be_deleted() -> None:
 @pytest.mark.parametrize("high_watermark", range(7))
 def test_nothing_at_or_behind_the_high_watermark_goes(high_watermark: int) -> None:
     config = LogConfig(segment_bytes=200, retention_ms=0, retention_bytes=0)
-    log = log_of_segments(config, [0] * 6)
-    log.advance_high_watermark(high_watermark)
+    log = log_of_segments(config, [0] * 6, high_watermark=high_watermark)
     assert dropped(log) == [base for base in (0, 2, 4) if base + 2 <= high_watermark]
 
 
@@ -198,7 +199,7 @@ def test_epochs_producers_and_snapshots_follow_the_log_start() -> None:
     append_numbered(log, 0, b"v" * 50, producer_id=5)
     for sequence in range(9):
         append_numbered(log, sequence, b"v" * 50, leader_epoch=sequence)
-    log.advance_high_watermark(log.log_end_offset)
+    log.raise_high_watermark(log.log_end_offset)
     apply_retention(log, NOW_MS)
     start = log.log_start_offset
     assert start > 2
@@ -218,7 +219,7 @@ def test_producers_outlive_their_records_also_after_a_crash() -> None:
         for sequence in range(9):
             append_numbered(log, sequence, b"v" * 50)
         log.flush()
-        log.advance_high_watermark(log.log_end_offset)
+        log.raise_high_watermark(log.log_end_offset)
         apply_retention(log, NOW_MS)
         log.flush()
         start, recovery_point = log.log_start_offset, log.recovery_point
@@ -241,7 +242,7 @@ def test_producers_outlive_their_records_also_after_a_recovery() -> None:
         append_numbered(log, sequence, b"v" * 50)
     log.flush()
     log = open_log(disk, DIRECTORY, config)  # With the recovery point of long ago.
-    log.advance_high_watermark(log.log_end_offset)
+    log.raise_high_watermark(log.log_end_offset)
     apply_retention(log, NOW_MS)
     log.flush()
     start, recovery_point = log.log_start_offset, log.recovery_point
@@ -272,7 +273,7 @@ def test_the_start_is_kept_before_any_file_goes() -> None:
         for offset in range(10):
             log.append_as_follower(sized_batch(offset, 100), now_ms=NOW_MS)
         log.flush()
-        log.advance_high_watermark(10)
+        log.raise_high_watermark(10)
         assert dropped(log) == [0, 2, 4]
         if seed % 2:
             log.retired.remove_due(NOW_MS + config.file_delete_delay_ms)

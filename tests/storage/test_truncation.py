@@ -41,7 +41,7 @@ def three_segments(disk: FaultyDisk | None = None) -> PartitionLog:
     """Nine batches of one record in segments at 0, 3 and 6; all of it replicated."""
     log = open_log(disk or new_disk(), DIRECTORY, CONFIG)
     follow(log, *(sized_batch(offset, 100, timestamp=NOW_MS + offset) for offset in range(9)))
-    log.advance_high_watermark(9)
+    log.raise_high_watermark(9)
     return log
 
 
@@ -175,16 +175,31 @@ def test_producers_in_front_of_the_log_start_are_remembered_as_after_a_restart()
     append_numbered(log, 0, b"v", transactional=True)
     append(log, b"a")
     append(log, b"b")
-    log.advance_high_watermark(3)
+    log.raise_high_watermark(3)
     delete_records_before(log, 1)
     truncate_to(log, 2, NOW_MS)
-    log.advance_high_watermark(2)
+    log.raise_high_watermark(2)
     log.flush()
     restarted = open_log(disk, DIRECTORY, recovery_point=2, log_start_offset=1)
-    restarted.advance_high_watermark(2)
+    restarted.raise_high_watermark(2)
     for each in (restarted, log):
         assert (each.log_start_offset, each.last_stable_offset) == (1, 1)
         assert append_numbered(each, 0, b"v", transactional=True).is_duplicate
+
+
+def test_the_high_watermark_rises_and_only_a_truncation_takes_it_back() -> None:
+    log = open_log(new_disk(), DIRECTORY)
+    for _ in range(5):
+        append(log, b"v")
+    log.raise_high_watermark(4)
+    log.raise_high_watermark(2)
+    assert log.high_watermark == 4
+    log.raise_high_watermark(9)
+    assert log.high_watermark == 5  # Never behind the log's end.
+    truncate_to(log, 3, NOW_MS)
+    assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (0, 3, 3)
+    truncate_fully(log, 7, NOW_MS)
+    assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (7, 7, 7)
 
 
 def test_no_snapshot_stays_that_reaches_behind_the_cut() -> None:

@@ -18,7 +18,12 @@ from typing import NamedTuple, Protocol
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.replication.leading.leadership import Leadership, unknown_follower
 from headwater.replication.leading.remote_replica import FetchClock
-from headwater.replication.partition.partition import Partition, PartitionRead
+from headwater.replication.partition.partition import Partition
+from headwater.replication.partition.partition_read import (
+    PartitionRead,
+    read_for_consumer,
+    read_for_follower,
+)
 from headwater.storage.leader_epochs import EpochEndOffset
 
 #: Replica ids from 0 on are brokers; consumers send -1.
@@ -193,10 +198,11 @@ def read_partition(
 ) -> PartitionRead:
     """What this reader may see of one partition, from the offset that it asks for."""
     if limits.is_follower:
-        return partition.read_for_follower(
-            target.fetch_offset, max_bytes, min_one_batch=min_one_batch
+        return read_for_follower(
+            partition.log, target.fetch_offset, max_bytes, min_one_batch=min_one_batch
         )
-    return partition.read(
+    return read_for_consumer(
+        partition.log,
         target.fetch_offset,
         max_bytes,
         committed_only=limits.committed_only,

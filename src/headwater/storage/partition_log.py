@@ -343,10 +343,30 @@ class PartitionLog:
     def recovery_point(self) -> int:
         return self.durability.recovery_point
 
-    def advance_high_watermark(self, offset: int) -> None:
+    # -- the only ones who move the log's offsets, besides `write_to` ------------------------------
+
+    def raise_high_watermark(self, offset: int) -> None:
         """Replication says that all in front of `offset` is in every in-sync replica."""
-        self.high_watermark = max(self.log_start_offset, min(offset, self.log_end_offset))
-        self.producer_states.on_high_watermark(self.high_watermark)
+        if offset > self.high_watermark:
+            self.high_watermark = min(offset, self.log_end_offset)
+            self.producer_states.on_high_watermark(self.high_watermark)
+
+    def raise_log_start(self, offset: int) -> None:
+        """Records in front of `offset` are deleted, and nobody reads them any more."""
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            self.high_watermark = max(self.high_watermark, offset)
+            self.producer_states.on_log_start(offset)
+
+    def end_at(self, offset: int) -> None:
+        """A truncation has cut off what was at or behind `offset`."""
+        self.log_end_offset = offset
+        self.log_start_offset = min(self.log_start_offset, offset)
+        self.high_watermark = min(self.high_watermark, offset)
+
+    def restart_at(self, offset: int) -> None:
+        """A truncation has emptied the log, which goes on from `offset`."""
+        self.log_start_offset = self.high_watermark = self.log_end_offset = offset
 
     def settle(self) -> None:
         """Finish what waits for the disk, before something else changes the segments."""

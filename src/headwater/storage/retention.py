@@ -121,7 +121,7 @@ def apply_retention(log: PartitionLog, now_ms: int) -> list[Expired]:
     for segment in segments:
         log.segments.remove(segment)
     first_base_offset = log.segments[0].base_offset
-    raise_log_start(log, max(log.log_start_offset, first_base_offset))
+    log.raise_log_start(first_base_offset)
     # Once the new start is durable it does not matter which of the old names survive a crash.
     log.keep_log_start(log.log_start_offset)
     # Only now: a log that a crash sets back to its old start still needs the epochs from there on.
@@ -143,13 +143,5 @@ def delete_records_before(log: PartitionLog, offset: int) -> int:
             f"{log.partition}: records before {offset} cannot be deleted, "
             f"for the high watermark is {log.high_watermark}."
         )
-    if offset > log.log_start_offset:
-        raise_log_start(log, offset)
+    log.raise_log_start(offset)
     return log.log_start_offset
-
-
-def raise_log_start(log: PartitionLog, offset: int) -> None:
-    if offset > log.log_start_offset:
-        log.log_start_offset = offset
-        log.high_watermark = max(log.high_watermark, offset)
-        log.producer_states.on_log_start(offset)

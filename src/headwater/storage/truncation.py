@@ -49,9 +49,8 @@ def truncate_fully(log: PartitionLog, offset: int, now_ms: int) -> None:
         if not is_start_raised:  # Only now, or an interruption would show deleted records again.
             log.keep_log_start(offset)
         log.segments.add(log.new_segment(offset, now_ms))
-        log.log_start_offset = offset
-        _settle(log, offset)
-        log.high_watermark = offset
+        log.restart_at(offset)
+        log.durability.truncated(log.segments)
         log.leader_epochs.clear()
         log.producer_states.truncate_fully(log.files, log.directory, offset)
         log.flush()
@@ -68,7 +67,9 @@ def _truncate_within(log: PartitionLog, offset: int, now_ms: int) -> None:
     if spanning is not None:
         last.cut(spanning.position)
     is_start_lowered = offset < log.log_start_offset
-    _settle(log, offset)
+    log.end_at(offset)
+    log.leader_epochs.truncate_from_end(offset)
+    log.durability.truncated(log.segments)
     log.reload_producer_states(now_ms)
     log.flush()
     if is_start_lowered:
@@ -90,12 +91,3 @@ def _drop_segments(log: PartitionLog, segments: list[LogSegment], now_ms: int) -
         log.segments.remove(segment)
         log.retired.retire([segment], now_ms + log.config.file_delete_delay_ms)
         log.files.sync_dir(log.directory)
-
-
-def _settle(log: PartitionLog, offset: int) -> None:
-    """Bring the log's offsets in line with its new end."""
-    log.log_end_offset = offset
-    log.log_start_offset = min(log.log_start_offset, offset)
-    log.high_watermark = min(log.high_watermark, offset)
-    log.leader_epochs.truncate_from_end(offset)
-    log.durability.truncated(log.segments)

@@ -12,7 +12,7 @@ from headwater.base.ids import ZERO_TOPIC_ID
 from headwater.broker.fetch.session import FetchSession
 from headwater.broker.fetch.sessions import EVICTION_MS, FetchSessions
 from headwater.replication.fetch import FetchedPartition, FetchTarget
-from headwater.replication.partition.partition import PartitionRead
+from headwater.replication.partition.partition_read import PartitionRead
 from headwater.sim.campaigns.logs import new_disk
 from headwater.storage.disk.files import FileRegion
 from headwater.storage.log_reads import LogRead

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.replication.fetch import FetchTarget, find_divergence
+from headwater.replication.partition.partition_read import read_for_follower
 from headwater.sim.campaigns.logs import PARTITION
 from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.leader_epochs import EpochEndOffset, LeaderEpochs
@@ -54,7 +55,7 @@ def test_in_front_of_the_log_start_there_is_nothing_to_compare() -> None:
     world.partition.delete_records(3)
     assert _divergence(world, 2, 1) is None
     with pytest.raises(KafkaError) as caught:
-        world.partition.read_for_follower(1, 1_000)
+        read_for_follower(world.partition.log, 1, 1_000)
     assert caught.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
 
 

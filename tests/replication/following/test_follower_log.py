@@ -79,11 +79,11 @@ def test_an_epoch_without_records_is_forgotten_by_a_follower() -> None:
 
 def test_records_from_before_leader_epochs_are_cut_at_the_high_watermark() -> None:
     log = log_with(-1, -1, -1)
-    log.advance_high_watermark(2)
+    log.raise_high_watermark(2)
     begin_following(log, NOW_MS)
     assert offsets_of(log) == [0, 1]
     newer = log_with(0, 0, 0)
-    newer.advance_high_watermark(1)
+    newer.raise_high_watermark(1)
     begin_following(newer, NOW_MS)
     assert offsets_of(newer) == [0, 1, 2]
 
@@ -92,7 +92,7 @@ def test_an_empty_follower_takes_a_batch_in_which_the_leaders_log_starts() -> No
     leader = open_log(new_disk(), DIRECTORY)
     append(leader, b"a", b"b", b"c")
     append(leader, b"d")
-    leader.advance_high_watermark(4)
+    leader.raise_high_watermark(4)
     delete_records_before(leader, 2)
     follower = open_log(new_disk(1), DIRECTORY)
     assert start_over(follower, leader.log_start_offset, leader.log_end_offset, NOW_MS)

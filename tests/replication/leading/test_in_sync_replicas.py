@@ -32,15 +32,18 @@ def test_a_follower_that_fetches_the_end_has_caught_up() -> None:
 
 
 def test_while_a_change_is_under_way_the_larger_set_counts() -> None:
-    state = IsrState((0, 1))
+    state = IsrState()
+    state.commit((0, 1), 9)
     state.propose(IsrProposal(4, 9, (0, 1, 2), (-1, -1, -1)))
-    assert state.committed == (0, 1) and state.maximal == {0, 1, 2}
+    assert state.isr == (0, 1) and state.maximal == {0, 1, 2} and not state.is_alone
     state.withdraw()
-    assert state.maximal == {0, 1} and state.proposal is None
+    assert state.maximal == {0, 1} and state.proposal is None and state.partition_epoch == 9
     state.propose(IsrProposal(4, 9, (0,), (-1,)))
-    assert state.committed == (0, 1) and state.maximal == {0, 1}
-    state.commit((0,))
-    assert state.maximal == {0}
+    assert state.isr == (0, 1) and state.maximal == {0, 1} and state.is_alone
+    state.withdraw()
+    assert not state.is_alone
+    state.commit((0,), 10)
+    assert state.maximal == {0} and state.is_alone and state.partition_epoch == 10
 
 
 def test_a_follower_that_stops_fetching_leaves() -> None:
@@ -196,7 +199,7 @@ def test_what_the_controller_could_not_do_now_is_asked_again() -> None:
     world = LedPartition(isr=(0, 1))
     world.fetch(2, 0)
     assert world.controller.refuse(ErrorCode.NOT_CONTROLLER) is True
-    assert world.leadership.in_sync.proposal is not None
+    assert world.leadership.in_sync.state.proposal is not None
 
 
 def test_a_late_answer_of_an_earlier_epoch_changes_nothing() -> None:

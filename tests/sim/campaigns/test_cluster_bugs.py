@@ -77,7 +77,7 @@ def commit_what_the_leader_has(monkeypatch: pytest.MonkeyPatch) -> None:
     def advance(self: Leadership) -> None:
         log = self._partition.log
         if log.log_end_offset > log.high_watermark:
-            log.advance_high_watermark(log.log_end_offset)
+            log.raise_high_watermark(log.log_end_offset)
             self._parts.events.on_high_watermark(self._partition)
 
     monkeypatch.setattr(Leadership, "advance_high_watermark", advance)

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from headwater.broker.requests.dispatcher import Dispatcher
-from headwater.replication.partition.partition import Partition, PartitionRead
+from headwater.replication import fetch
+from headwater.replication.partition.partition import Partition
+from headwater.replication.partition.partition_read import PartitionRead, read_for_consumer
 from headwater.sim.campaigns.broker import BrokerCampaign
 from headwater.sim.disk.file_journal import FileJournal
 from headwater.storage.producers.entry import ProducerEntry
@@ -91,14 +93,14 @@ def write_without_sync(monkeypatch: pytest.MonkeyPatch, what: bytes) -> None:
 
 
 def show_old_high_watermarks(monkeypatch: pytest.MonkeyPatch) -> None:
-    read, random = Partition.read, Random(1)
+    random = Random(1)
 
-    def read_with_old(self: Partition, *arguments: Any, **options: Any) -> PartitionRead:
-        result = read(self, *arguments, **options)
+    def read_with_old(*arguments: Any, **options: Any) -> PartitionRead:
+        result = read_for_consumer(*arguments, **options)
         old = max(result.high_watermark - random.choice((0, 0, 0, 2)), 0)
         return result._replace(high_watermark=old)
 
-    monkeypatch.setattr(Partition, "read", read_with_old)
+    monkeypatch.setattr(fetch, "read_for_consumer", read_with_old)
 
 
 def never_sync(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -180,7 +180,7 @@ def test_a_follower_knows_all_that_its_leader_knows(
     while follower.log_end_offset < leader.log.log_end_offset:
         copy(leader.log, follower, fetch_sizes[0])
     for log in (leader.log, follower):
-        log.advance_high_watermark(log.log_end_offset)
+        log.raise_high_watermark(log.log_end_offset)
     assert state(follower) == state(leader.log)
     for log in (leader.log, follower):
         log.close()
@@ -202,7 +202,7 @@ def test_a_follower_that_was_cut_back_learns_the_same_again(
     while follower.log_end_offset < leader.log.log_end_offset:
         copy(leader.log, follower, fetch_size)
     for log in (leader.log, follower):
-        log.advance_high_watermark(log.log_end_offset)
+        log.raise_high_watermark(log.log_end_offset)
     expected, found = state(leader.log), state(follower)
     # A snapshot has one batch of a producer and one timestamp; the rest is recalled when needed.
     for each in (expected, found):

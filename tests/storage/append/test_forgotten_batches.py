@@ -228,7 +228,7 @@ def test_deleted_records_are_not_found() -> None:
     log = open_log(disk, DIRECTORY)
     for sequence in range(0, 10, 2):
         append_numbered(log, sequence, b"v", b"w")
-    log.advance_high_watermark(10)
+    log.raise_high_watermark(10)
     delete_records_before(log, 5)
     log = reopened(log, disk)
     for sequence in (0, 2):
@@ -245,7 +245,7 @@ def test_a_producer_of_whom_no_record_is_left() -> None:
         append_numbered(log, sequence, b"v" * 20)
     for _ in range(3):
         append(log, b"other" * 4)
-    log.advance_high_watermark(log.log_end_offset)
+    log.raise_high_watermark(log.log_end_offset)
     delete_records_before(log, 5)
     apply_retention(log, NOW_MS)
     assert log.segments[0].base_offset == 5

@@ -226,7 +226,7 @@ def test_records_without_timestamps_are_kept_although_librdkafka_says_1970(
     assert len(log.segments) == 1
     header = stored_header(log, 0)
     assert (header.base_timestamp, header.max_timestamp) == (-1, -1)
-    log.advance_high_watermark(log.log_end_offset)
+    log.raise_high_watermark(log.log_end_offset)
     assert apply_retention(log, now_ms + HOUR_MS) == []
     assert [record.timestamp for record in read_records(log, 0)] == [-1, -1, now_ms, -1, -1]
 
@@ -243,7 +243,7 @@ def test_a_log_of_before_that_says_1970_loses_nothing_and_does_not_roll() -> Non
     append(log, b"of now", timestamp=now_ms, now_ms=now_ms)
     assert len(log.segments) == 1
     log = open_log(disk, DIRECTORY, config, now_ms=now_ms)
-    log.advance_high_watermark(log.log_end_offset)
+    log.raise_high_watermark(log.log_end_offset)
     assert apply_retention(log, now_ms + HOUR_MS) == []
 
 

@@ -126,7 +126,7 @@ def test_an_abort_that_cannot_be_indexed_ends_the_log() -> None:
     with pytest.raises(LogStorageError, match="takes no more writes"):
         end_transaction(log, 7, commit=False)
     disk.faults = []
-    log.advance_high_watermark(2)
+    log.raise_high_watermark(2)
     assert log.last_stable_offset == 0
     restarted = new_log(disk=disk)
     assert [each.first_offset for each in restarted.aborted_transactions(0, 2)] == [0]

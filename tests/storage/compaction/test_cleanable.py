@@ -35,7 +35,7 @@ def make_log(segment_count: int = 4, config: LogConfig = CONFIG) -> PartitionLog
         log.append_as_leader(batch, leader_epoch=0, now_ms=NOW_MS)
         log.roll(NOW_MS)
     log.flush()
-    log.advance_high_watermark(log.log_end_offset)
+    log.raise_high_watermark(log.log_end_offset)
     return log
 
 
@@ -47,7 +47,7 @@ def test_all_but_the_active_segment_can_be_cleaned() -> None:
     log = make_log()
     log.append_as_leader(batch_of(b"in the active one"), leader_epoch=0, now_ms=NOW_MS)
     log.flush()
-    log.advance_high_watermark(log.log_end_offset)
+    log.raise_high_watermark(log.log_end_offset)
     found = section(log)
     assert (found.first_dirty_offset, found.first_uncleanable_offset) == (0, 40)
     assert (found.clean_bytes, found.dirty_ratio) == (0, 1.0)
@@ -67,19 +67,19 @@ def test_the_ratio_counts_whole_segments() -> None:
 
 def test_the_high_watermark_and_open_transactions_bound_it() -> None:
     log = make_log()
-    log.advance_high_watermark(25)
+    log.raise_high_watermark(25)
     assert section(log).first_uncleanable_offset == 20
-    log.advance_high_watermark(30)
+    log.raise_high_watermark(30)
     assert section(log).first_uncleanable_offset == 30
     append_numbered(log, 0, b"open", transactional=True)
     log.roll(NOW_MS)
     append_numbered(log, 1, b"more", transactional=True)
     log.roll(NOW_MS)
     log.flush()
-    log.advance_high_watermark(log.log_end_offset)
+    log.raise_high_watermark(log.log_end_offset)
     assert section(log).first_uncleanable_offset == 40
     end_transaction(log, 7, commit=True)
-    log.advance_high_watermark(log.log_end_offset)
+    log.raise_high_watermark(log.log_end_offset)
     assert section(log).first_uncleanable_offset == 42
 
 
@@ -87,7 +87,7 @@ def test_what_is_not_durable_is_left_alone() -> None:
     log = make_log(2)
     log.append_as_leader(batch_of(b"unsynced"), leader_epoch=0, now_ms=NOW_MS)
     log.roll(NOW_MS)
-    log.advance_high_watermark(log.log_end_offset)
+    log.raise_high_watermark(log.log_end_offset)
     assert section(log).first_uncleanable_offset == 20
     log.flush()
     assert section(log).first_uncleanable_offset == 21

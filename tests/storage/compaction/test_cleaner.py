@@ -69,7 +69,7 @@ class Broker:
         log.append_as_leader(batch_of(b"old", value), leader_epoch=0, now_ms=NOW_MS)
         log.roll(NOW_MS)
         log.flush()
-        log.advance_high_watermark(log.log_end_offset)
+        log.raise_high_watermark(log.log_end_offset)
 
     def clean(self, *logs: PartitionLog) -> list[CompactionResult]:
         return asyncio.run(self.cleaner.clean_once(logs))

@@ -49,7 +49,7 @@ def make_log(directory: Path) -> PartitionLog:
         log.append_as_leader(batch, leader_epoch=0, now_ms=NOW_MS)
     log.roll(NOW_MS)
     log.flush()
-    log.advance_high_watermark(log.log_end_offset)
+    log.raise_high_watermark(log.log_end_offset)
     return log
 
 

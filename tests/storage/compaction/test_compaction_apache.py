@@ -114,7 +114,7 @@ def open_copy(source: Path, target: Path, now_ms: int) -> PartitionLog:
         now_ms=now_ms,
         is_clean=True,
     ).load()
-    log.advance_high_watermark(log.log_end_offset)
+    log.raise_high_watermark(log.log_end_offset)
     return log
 
 

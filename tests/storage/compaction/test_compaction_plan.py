@@ -35,7 +35,7 @@ def test_a_job_covers_the_sealed_segments_and_shares_the_settings() -> None:
         append_numbered(log, number, b"b", producer_id=9)
         log.roll(NOW_MS)
     log.flush()
-    log.advance_high_watermark(4)
+    log.raise_high_watermark(4)
     config = CleanerConfig(threads=2, dedupe_buffer_bytes=1_000, io_max_bytes_per_second=50)
     ticket, job = plan_compaction(dirty_section(log, 1, NOW_MS), config, NOW_MS)
     assert ticket.base_offsets == (0, 2)

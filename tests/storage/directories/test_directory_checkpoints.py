@@ -100,7 +100,7 @@ def test_a_log_start_is_on_record_only_while_it_is_needed() -> None:
     directory.adopt(log, None, is_future=False)
     for _ in range(3):
         append(log, bytes(100))
-    log.advance_high_watermark(3)
+    log.raise_high_watermark(3)
     starts = directory.checkpoints.log_starts
     plan = directory.plan_log_starts()
     assert plan is not None and plan.offsets == {}, "it starts with its first segment"

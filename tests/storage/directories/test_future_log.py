@@ -51,7 +51,7 @@ def test_a_log_moves_with_all_it_holds() -> None:
 
 def test_the_copy_follows_no_further_than_the_high_watermark() -> None:
     directories, log = directories_with_log(FaultyDisk(directories=PATHS))
-    log.advance_high_watermark(6)
+    log.raise_high_watermark(6)
     move = started(directories)
     copy_all(move)
     assert move.copy(NOW_MS) == 0
@@ -66,7 +66,7 @@ def test_a_truncation_below_the_high_watermark_is_followed() -> None:
     append(log, b"of another leader", leader_epoch=5)
     for _ in range(12):
         append(log, b"x", leader_epoch=5)
-    log.advance_high_watermark(log.log_end_offset)
+    log.raise_high_watermark(log.log_end_offset)
     moved = directories.moves.complete(move, NOW_MS)
     assert values_of(moved)[7:10] == [b"3+", b"of another leader", b"x"]
     assert values_of(moved) == values_of(log)

@@ -57,7 +57,7 @@ def test_logs_and_their_offsets_come_back_after_a_clean_stop(kind: str, tmp_path
     for number in range(3):
         log = make_log(directory, orders(number))
         append(log, b"a", b"b", b"c")
-        log.advance_high_watermark(2)
+        log.raise_high_watermark(2)
     delete_records_before(directory.logs[orders(1)], 1)
     close(directory, broker_epoch=9)
 
@@ -156,7 +156,7 @@ def test_a_damaged_checkpoint_costs_only_what_it_held(
     log = make_log(directory, orders(0))
     append(log, b"a", b"b")
     append(log, b"c")
-    log.advance_high_watermark(3)
+    log.raise_high_watermark(3)
     delete_records_before(log, 2)
     close(directory)
     disk.open(f"{DATA}/{name}").write_at(0, b"x")

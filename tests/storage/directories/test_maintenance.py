@@ -97,7 +97,7 @@ def test_retention_drops_segments_and_removal_their_files_later() -> None:
     for log in directories:
         for _ in range(3):
             append(log, bytes(100))
-        log.advance_high_watermark(log.log_end_offset)
+        log.raise_high_watermark(log.log_end_offset)
     later = NOW_MS + 1_002
     maintenance.tasks["retention"].run_now(later - 2)
     assert all(len(log.segments) == 3 for log in directories)
@@ -124,7 +124,7 @@ def test_retention_makes_the_new_start_durable_first() -> None:
         for _ in range(5):
             append(log, bytes(100))
         log.flush()
-        log.advance_high_watermark(5)
+        log.raise_high_watermark(5)
         maintenance.tasks["retention"].run_now(NOW_MS)
         assert log.log_start_offset == 4
         [found] = open_directories(disk.crash(random.Random(seed)), PATHS, config)
@@ -232,7 +232,7 @@ def test_checkpoints_hold_what_the_logs_say() -> None:
         for _ in range(3):
             append(log, b"a")
         log.flush()
-        log.advance_high_watermark(2 + number)
+        log.raise_high_watermark(2 + number)
         delete_records_before(log, 1 + number)
     for name in ("recovery-points", "log-starts", "high-watermarks"):
         maintenance.tasks[name].run_now(NOW_MS)
@@ -272,7 +272,7 @@ def test_moves_come_to_their_end() -> None:
     [log] = directories
     for number in range(10):
         append(log, b"%d" % number)
-    log.advance_high_watermark(10)
+    log.raise_high_watermark(10)
     directories.moves.start(orders(0), "/b", NOW_MS)
     maintenance.tasks["moves"].run_now(NOW_MS)
     [moved] = directories
@@ -289,7 +289,7 @@ def test_a_move_to_a_full_disk_is_reported_and_harms_nothing(
     [log] = directories
     for _ in range(10):
         append(log, bytes(100))
-    log.advance_high_watermark(10)
+    log.raise_high_watermark(10)
     move = directories.moves.start(orders(0), "/b", NOW_MS)
     assert move is not None and move.copy(NOW_MS, max_bytes=100)
     disk.faults.append(Fault({"write"}, "/b", errno.ENOSPC, torn=True))
@@ -324,7 +324,7 @@ def test_a_failing_disk_takes_its_directory_offline_and_the_task_goes_on(
     for log in directories:
         for _ in range(3):
             append(log, bytes(100))
-        log.advance_high_watermark(3)
+        log.raise_high_watermark(3)
     if task == "removal":
         maintenance.tasks["retention"].run_now(NOW_MS)
     if task == "log-starts":
@@ -382,7 +382,7 @@ def test_a_full_disk_keeps_its_directory_and_is_tried_again(task: str) -> None:
     (log,) = directories
     for _ in range(4):
         append(log, b"x" * 100)
-    log.advance_high_watermark(log.log_end_offset)
+    log.raise_high_watermark(log.log_end_offset)
     log.flush()
     disk.faults.append(Fault({"write"}, "/a", errno.ENOSPC))
     disk.faults.append(Fault({"write"}, "/b", errno.ENOSPC))

@@ -71,7 +71,7 @@ def test_a_log_is_sound_at_any_moment_of_its_life(tmp_path: Path) -> None:
     truncate_to(log, 120, NOW_MS)
     assert problems(directory) == []
     append_values(log, b"after the truncation")
-    log.advance_high_watermark(log.log_end_offset)
+    log.raise_high_watermark(log.log_end_offset)
     delete_records_before(log, 30)
     assert problems(directory) == []
     log.close()

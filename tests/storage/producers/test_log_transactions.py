@@ -31,7 +31,7 @@ def new_log() -> PartitionLog:
 
 
 def replicated(log: PartitionLog) -> PartitionLog:
-    log.advance_high_watermark(log.log_end_offset)
+    log.raise_high_watermark(log.log_end_offset)
     return log
 
 
@@ -39,7 +39,7 @@ def test_without_transactions_the_last_stable_offset_is_the_high_watermark() -> 
     log = new_log()
     append(log, b"a", b"b", b"c")
     assert log.last_stable_offset == 0
-    log.advance_high_watermark(2)
+    log.raise_high_watermark(2)
     assert log.last_stable_offset == 2
 
 
@@ -60,9 +60,9 @@ def test_the_last_stable_offset_never_passes_the_high_watermark() -> None:
     log = new_log()
     append(log, b"a", b"b", b"c")
     append_numbered(log, 0, b"d", transactional=True)
-    log.advance_high_watermark(2)
+    log.raise_high_watermark(2)
     assert log.last_stable_offset == 2
-    log.advance_high_watermark(3)
+    log.raise_high_watermark(3)
     assert log.last_stable_offset == 3
     assert replicated(log).last_stable_offset == 3
 

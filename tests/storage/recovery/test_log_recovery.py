@@ -172,7 +172,7 @@ def test_producers_and_transactions_are_replayed() -> None:
     log = open_log(disk, DIRECTORY, SMALL_SEGMENTS, recovery_point=8)
     for sequence in range(2, 7):
         assert append_numbered(log, sequence, b"v" * 40).is_duplicate
-    log.advance_high_watermark(8)
+    log.raise_high_watermark(8)
     assert log.last_stable_offset == 7
 
 
@@ -185,7 +185,7 @@ def test_a_snapshot_from_before_the_first_segment_is_not_used() -> None:
     end_transaction(log, 7, commit=True)
     log.roll(NOW_MS)
     append_numbered(log, 1, b"v" * 300)
-    log.advance_high_watermark(3)
+    log.raise_high_watermark(3)
     old = disk.contents()[path_of(1, ".snapshot")]
     delete_records_before(log, 2)
     apply_retention(log, NOW_MS)
@@ -194,7 +194,7 @@ def test_a_snapshot_from_before_the_first_segment_is_not_used() -> None:
         disk.remove(path_of(offset, ".snapshot"))
     disk.open(path_of(1, ".snapshot"), create=True).write_at(0, old)
     log = open_log(disk, DIRECTORY, SMALL_SEGMENTS, recovery_point=3, log_start_offset=2)
-    log.advance_high_watermark(3)
+    log.raise_high_watermark(3)
     assert (log.log_end_offset, log.last_stable_offset) == (3, 3)
 
 

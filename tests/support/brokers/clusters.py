@@ -11,10 +11,6 @@ from typing import NamedTuple
 
 import pytest
 
-# A broker imports these in a thread. Pytest parses what it imports, and Python 3.11 fails now and
-# then when two threads parse at once, so here they are imported before there is any thread.
-import headwater.coordinator.group.shard
-import headwater.coordinator.txn.transaction_shard  # noqa: F401
 from headwater.testing.apache_kafka import run_tool
 from headwater.testing.running_broker import RunningBroker
 from tests.support.kafka.node import require_apache_kafka, small_node

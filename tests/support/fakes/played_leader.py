@@ -119,7 +119,7 @@ class PlayedLeader:
             self.logs[number] = new_log(number)
         log = self.logs[number]
         log.append_as_leader(batch_of(*values), leader_epoch=0, now_ms=NOW_MS)
-        log.advance_high_watermark(log.log_end_offset)
+        log.raise_high_watermark(log.log_end_offset)
         self.tell()
 
     def tell(self) -> None:

@@ -23,7 +23,7 @@ def directories_with_log(
     log = directories.create(orders(0), TOPIC_ID, NOW_MS, path="/a")
     for number in range(batch_count):
         append(log, b"%d" % number, b"%d+" % number)
-    log.advance_high_watermark(log.log_end_offset)
+    log.raise_high_watermark(log.log_end_offset)
     return directories, log
 
 

@@ -106,7 +106,7 @@ class CompactedLog:
             recovery_point=kept.offset,
             keep_recovery_point=kept.keep,
         ).load()
-        log.advance_high_watermark(log.log_end_offset)
+        log.raise_high_watermark(log.log_end_offset)
         return log
 
     # -- writing ---------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ class CompactedLog:
         header = self._header_at(result.base_offset)
         self.batches.append(ModelBatch(header, placed, None if transactional else True))
         self.stored.update({record.offset: record for record in placed})
-        self.log.advance_high_watermark(self.log.log_end_offset)
+        self.log.raise_high_watermark(self.log.log_end_offset)
 
     def end_transaction(self, producer_id: int, *, commit: bool) -> None:
         marker = encode_end_transaction_marker(
@@ -163,7 +163,7 @@ class CompactedLog:
         for batch in self.batches:
             if batch.header.producer_id == producer_id and batch.is_committed is None:
                 batch.is_committed = commit
-        self.log.advance_high_watermark(self.log.log_end_offset)
+        self.log.raise_high_watermark(self.log.log_end_offset)
 
     def _header_at(self, offset: int) -> BatchHeader:
         segment = self.log.segments.from_offset(offset)[0]

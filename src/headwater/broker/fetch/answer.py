@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.peers.current_leaders import CurrentLeaders
 from headwater.replication.fetch import FetchedPartition
-from headwater.replication.partition.partition import Partition, PartitionRead
+from headwater.replication.partition.partition import Partition
+from headwater.replication.partition.partition_read import PartitionRead
 from headwater.wire.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from headwater.storage.leader_epochs import UNDEFINED_EPOCH
 from headwater.storage.partition_log import PartitionLog
-from headwater.storage.retention import raise_log_start
 from headwater.storage.truncation import truncate_fully, truncate_to
 from headwater.wire.messages.fetch import EpochEndOffset
 from headwater.wire.records import HEADER_SIZE, Buffer, read_batch_header
@@ -45,7 +44,7 @@ def append_fetched(log: PartitionLog, records: Buffer, leader_epoch: int, now_ms
             truncate_fully(log, first.base_offset, now_ms)
     size_bytes = log.append_as_follower(records, leader_epoch=leader_epoch, now_ms=now_ms)
     if size_bytes > 0:
-        raise_log_start(log, start)
+        log.raise_log_start(start)
     return size_bytes
 
 

@@ -68,13 +68,14 @@ class InSyncReplicas:
         "_parts",
         "_paused_until_ms",
         "_remotes",
-        "_state",
+        "state",
     )
 
     def __init__(self, partition: Partition, parts: PartitionParts) -> None:
         self._partition = partition
         self._parts = parts
-        self._state = IsrState(())
+        #: Changed here alone; others read it.
+        self.state = IsrState()
         self._remotes: Mapping[int, RemoteReplica] = {}
         #: Nobody is to leave before this, after such a proposal was turned down.
         self._paused_until_ms = 0.0
@@ -88,29 +89,19 @@ class InSyncReplicas:
     def topic_id(self) -> uuid.UUID:
         return self._partition.topic_id
 
-    @property
-    def proposal(self) -> IsrProposal | None:
-        """The change that the controller has not answered yet."""
-        return self._state.proposal
-
-    @property
-    def maximal(self) -> frozenset[int]:
-        """All that are in sync, or may be so for all that is known here."""
-        return self._state.maximal
-
     # -- the controller's word -------------------------------------------------------------------
 
-    def commit(self, isr: tuple[int, ...], remotes: Mapping[int, RemoteReplica]) -> None:
+    def commit(
+        self, isr: tuple[int, ...], partition_epoch: int, remotes: Mapping[int, RemoteReplica]
+    ) -> None:
         """The controller says who of the replicas is in sync."""
         partition = self._partition
-        before, proposal = self._state.committed, self._state.proposal
+        before, proposal = self.state.isr, self.state.proposal
         if proposal is not None and sorted(proposal.isr) == sorted(isr):
             self._parts.isr_changes.count(before, isr)
         self._remotes = remotes
-        self._state.commit(isr)
+        self.state.commit(isr, partition_epoch)
         self._paused_until_ms = 0.0
-        partition.isr = isr
-        self._note_alone()
         for remote in remotes.values():
             # Whoever the controller has put out is not waited for, unless it goes on fetching.
             remote.is_joining = False
@@ -127,17 +118,11 @@ class InSyncReplicas:
         else:
             self.find_fallen_behind(self._parts.clock.monotonic_ms())
 
-    def _note_alone(self) -> None:
-        proposal = self._state.proposal
-        self._partition.is_alone = len(self._state.committed) <= 1 or (
-            proposal is not None and len(proposal.isr) <= 1
-        )
-
     # -- leaving ---------------------------------------------------------------------------------
 
     def check(self) -> None:
         """Once in a while: find followers that do not keep up."""
-        pending = self._state.proposal
+        pending = self.state.proposal
         if self._partition.log.failure is not None:
             self.resign()
         elif pending is not None:
@@ -150,10 +135,10 @@ class InSyncReplicas:
 
     def find_fallen_behind(self, now_ms: float) -> None:
         """Propose to go on without those that are gone or do not keep up."""
-        if self._state.proposal is not None or now_ms < self._paused_until_ms:
+        if self.state.proposal is not None or now_ms < self._paused_until_ms:
             return
         end_offset, lag_max_ms = self._partition.log.log_end_offset, self._lag_max_ms
-        members = [self._remotes[each] for each in self._state.committed if each in self._remotes]
+        members = [self._remotes[each] for each in self.state.isr if each in self._remotes]
         leaving = {
             each.broker_id
             for each in members
@@ -165,7 +150,7 @@ class InSyncReplicas:
 
     def _shrink(self, lagging: set[int]) -> None:
         partition = self._partition
-        isr = tuple(each for each in self._state.committed if each not in lagging)
+        isr = tuple(each for each in self.state.isr if each not in lagging)
         if len(isr) == 1 and partition.fsyncs_when_alone and not self._is_committed_part_durable:
             self._is_shrinking_when_durable = True
             partition.request_fsync(partition.log.log_end_offset)
@@ -196,28 +181,28 @@ class InSyncReplicas:
 
     def resign(self) -> None:
         """The log has failed: let the controller elect another of those in sync."""
-        others = tuple(each for each in self._state.committed if each != self._parts.node_id)
+        others = tuple(each for each in self.state.isr if each != self._parts.node_id)
         now_ms = self._parts.clock.monotonic_ms()
-        if others and self._state.proposal is None and now_ms >= self._paused_until_ms:
+        if others and self.state.proposal is None and now_ms >= self._paused_until_ms:
             self._propose(others)
 
     # -- joining ---------------------------------------------------------------------------------
 
     def follower_fetched(self, remote: RemoteReplica, now_ms: float) -> None:
         """If it is out of sync, it may be time to take it in."""
-        if remote.broker_id in self._state.committed:
+        if remote.broker_id in self.state.isr:
             return
         remote.is_joining = self._may_join_soon(remote, now_ms)
         partition = self._partition
         if (
-            self._state.proposal is None
+            self.state.proposal is None
             and remote.log_end_offset >= partition.log.high_watermark
             and remote.log_end_offset >= partition.leader_epoch_start_offset
             and now_ms >= remote.paused_until_ms
             and self._is_eligible(remote)
             and partition.log.failure is None
         ):
-            isr = (*self._state.committed, remote.broker_id)
+            isr = (*self.state.isr, remote.broker_id)
             _logger.info(
                 "%s: %d has caught up; %s would be in sync",
                 self.topic_partition,
@@ -255,12 +240,11 @@ class InSyncReplicas:
         partition = self._partition
         proposal = IsrProposal(
             partition.leader_epoch,
-            partition.partition_epoch,
+            self.state.partition_epoch,
             isr,
             tuple(self._broker_epoch(each) for each in isr),
         )
-        self._state.propose(proposal)
-        self._note_alone()
+        self.state.propose(proposal)
         self._parts.isr_changes.submit(self, proposal)
 
     def _broker_epoch(self, broker_id: int) -> int:
@@ -271,7 +255,7 @@ class InSyncReplicas:
 
     def is_waiting_for(self, proposal: IsrProposal) -> bool:
         leadership = self._partition.leadership
-        return self._state.proposal is proposal and (
+        return self.state.proposal is proposal and (
             leadership is not None and leadership.in_sync is self
         )
 
@@ -280,11 +264,10 @@ class InSyncReplicas:
         partition = self._partition
         if (
             answer.leader_epoch != partition.leader_epoch
-            or answer.partition_epoch < partition.partition_epoch
+            or answer.partition_epoch < self.state.partition_epoch
         ):
             return  # An image with another state is on its way.
-        partition.partition_epoch = answer.partition_epoch
-        self.commit(tuple(answer.isr), self._remotes)
+        self.commit(tuple(answer.isr), answer.partition_epoch, self._remotes)
         partition.advance_high_watermark()
         self._parts.events.on_in_sync(partition)
 
@@ -292,8 +275,7 @@ class InSyncReplicas:
         """The controller did not agree; returns whether to ask again."""
         if code in _NOT_ATTEMPTED:
             self._pause(proposal)
-            self._state.withdraw()
-            self._note_alone()
+            self.state.withdraw()
             self._partition.advance_high_watermark()
             return False
         return code not in _OUTDATED
@@ -301,7 +283,7 @@ class InSyncReplicas:
     def _pause(self, proposal: IsrProposal) -> None:
         """Leave alone for a while what was turned down."""
         now_ms = self._parts.clock.monotonic_ms()
-        joining = [each for each in proposal.isr if each not in self._state.committed]
+        joining = [each for each in proposal.isr if each not in self.state.isr]
         for broker_id in joining:
             remote = self._remotes[broker_id]
             remote.paused_until_ms = now_ms + _REFUSAL_PAUSE_MS

@@ -54,7 +54,7 @@ class Leadership:
                 )
             remotes[broker_id] = remote
         self._remotes = remotes
-        self.in_sync.commit(image.isr, remotes)
+        self.in_sync.commit(image.isr, image.partition_epoch, remotes)
 
     def brokers_changed(self) -> None:
         """Other brokers live than before: nobody waits for one that is gone."""
@@ -112,17 +112,17 @@ class Leadership:
         """Raise it to what all have, if that is more than before."""
         partition = self._partition
         log = partition.log
-        if len(partition.isr) < partition.min_insync_replicas:
+        if not partition.has_enough_in_sync:
             return
         offset = log.log_end_offset
-        maximal = self.in_sync.maximal
+        maximal = self.in_sync.state.maximal
         for remote in self._remotes.values():
             if remote.log_end_offset < offset and (
                 remote.broker_id in maximal or remote.is_joining
             ):
                 offset = remote.log_end_offset
         if offset > log.high_watermark:
-            log.advance_high_watermark(offset)
+            log.raise_high_watermark(offset)
             self._parts.events.on_high_watermark(partition)
 
     @property

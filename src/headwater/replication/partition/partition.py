@@ -10,7 +10,9 @@ none. A follower's log is written by its fetcher, which tells here how far the l
 Roles come from the controller alone. `leader_epoch` counts the leaders; a request that names
 another epoch than the current one comes from somebody who missed an election, or heard of one
 before this broker did. `partition_epoch` counts all changes of the partition's state, and an image
-with an older one is ignored.
+with an older one is ignored. Who is in sync, in which partition epoch, is the leader's to know: it
+proposes changes, and may hear of their outcome before the image tells. So it is kept by the
+`leadership` while there is one, and is what the controller said last where there is none.
 
 Two things make an append safe enough to acknowledge with acks=all: that the high watermark has
 passed it, and, where `acks.all.flush` asks for it, that it is on this broker's disk. The latter is
@@ -22,8 +24,6 @@ The owner is the broker's event loop. Who waits for a partition is told through 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
-from typing import NamedTuple
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
@@ -44,28 +44,17 @@ from headwater.storage.append.leader import (
 from headwater.storage.append.plain import append_plain_batch
 from headwater.storage.directories.maintenance import must_flush
 from headwater.storage.errors import LogStorageError
-from headwater.storage.indexes.transaction_index import AbortedTransaction
 from headwater.storage.leader_epochs import UNDEFINED_EPOCH, EpochEndOffset
 from headwater.storage.log_config import LONG_MAX
-from headwater.storage.log_reads import LogRead
 from headwater.storage.partition_log import AppendResult, PartitionLog
 from headwater.storage.producers.entry import AppendOrigin
-from headwater.storage.retention import delete_records_before, raise_log_start
+from headwater.storage.retention import delete_records_before
 from headwater.wire.records import Buffer, DecompressedTooLargeError
 
 #: A request that names no leader epoch.
 NO_LEADER_EPOCH = -1
-
-
-class PartitionRead(NamedTuple):
-    """What a reader gets, and how far the partition was when it was read."""
-
-    log_read: LogRead
-    high_watermark: int
-    last_stable_offset: int
-    log_start_offset: int
-    #: None for readers who see uncommitted records too.
-    aborted: Sequence[AbortedTransaction] | None
+#: Before the controller has given a role.
+NOTHING_TOLD = PartitionImage((), (), -1, -1, -1)
 
 
 class Partition:
@@ -85,11 +74,11 @@ class Partition:
         self.is_internal = is_internal(topic_partition.topic)
         self.log = log
         self.rules = rules
-        self.isr: tuple[int, ...] = ()
         self.replicas: tuple[int, ...] = ()
         self.leader = -1
         self.leader_epoch = -1
-        self.partition_epoch = -1
+        #: What the controller said last; a leader may have heard more since, by `leadership`.
+        self._told = NOTHING_TOLD
         self.is_leader = False
         #: Where this leader's log ended when its epoch began; what comes behind is its own.
         self.leader_epoch_start_offset = 0
@@ -97,8 +86,6 @@ class Partition:
         self.leadership: Leadership | None = None
         #: Whether this broker leads, and nobody else has a replica: the one case of short ways.
         self._is_sole_replica = False
-        #: Whether nobody else is in sync, or may be so any moment: then this disk has to answer.
-        self.is_alone = False
         #: Set while this broker follows with a log that has failed, and is in sync nevertheless.
         self._resignation: Resignation | None = None
         #: Whether it was deleted here; then its log is gone too.
@@ -143,13 +130,11 @@ class Partition:
     def _take_role(self, image: PartitionImage) -> None:
         is_leader = image.leader == self._node_id
         is_new_epoch = image.leader_epoch != self.leader_epoch or is_leader != self.is_leader
+        self._told = image
         self.replicas = image.replicas
-        self.isr = image.isr
         self.leader = image.leader
         self.leader_epoch = image.leader_epoch
-        self.partition_epoch = image.partition_epoch
         self.is_leader = is_leader
-        self.is_alone = len(image.isr) <= 1
         self._is_sole_replica = is_leader and image.replicas == (self._node_id,)
         if is_leader and is_new_epoch:
             self.leader_epoch_start_offset = self.log.log_end_offset
@@ -210,7 +195,7 @@ class Partition:
             return
         log = self.log
         if self._is_sole_replica and log.log_end_offset > log.high_watermark:
-            log.advance_high_watermark(log.log_end_offset)
+            log.raise_high_watermark(log.log_end_offset)
             self._events.on_high_watermark(self)
 
     def _has_grown(self) -> None:
@@ -219,10 +204,35 @@ class Partition:
         if self.leadership is not None:
             self._events.on_append(self)
 
+    # -- in-sync replicas ------------------------------------------------------------------------
+
+    @property
+    def isr(self) -> tuple[int, ...]:
+        leadership = self.leadership
+        return self._told.isr if leadership is None else leadership.in_sync.state.isr
+
+    @property
+    def partition_epoch(self) -> int:
+        leadership = self.leadership
+        if leadership is None:
+            return self._told.partition_epoch
+        return leadership.in_sync.state.partition_epoch
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether nobody else is in sync, or may be so any moment: then this disk has to answer."""
+        leadership = self.leadership
+        return len(self._told.isr) <= 1 if leadership is None else leadership.in_sync.state.is_alone
+
     @property
     def min_insync_replicas(self) -> int:
         """How many must be in sync for acks=all: as the topic says, but no more than there are."""
         return min(self.rules.min_insync_replicas, len(self.replicas))
+
+    @property
+    def has_enough_in_sync(self) -> bool:
+        """Whether acks=all may be acknowledged; a sole replica is all that there can be."""
+        return self._is_sole_replica or len(self.isr) >= self.min_insync_replicas
 
     # -- leadership ------------------------------------------------------------------------------
 
@@ -259,7 +269,7 @@ class Partition:
         """Write batches to the leader's log. Whether they are safe yet is asked afterwards."""
         if not self.is_leader:
             self.check_leader()
-        if acks == ACKS_ALL and len(self.isr) < self.min_insync_replicas:
+        if acks == ACKS_ALL and not self.has_enough_in_sync:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"{self.topic_partition} has {len(self.isr)} in-sync replicas, "
@@ -290,7 +300,7 @@ class Partition:
         if (
             not self.is_leader
             or self._turns.is_busy
-            or (acks == ACKS_ALL and len(self.isr) < self.min_insync_replicas)
+            or (acks == ACKS_ALL and not self.has_enough_in_sync)
         ):
             return None
         log = self.log
@@ -307,7 +317,7 @@ class Partition:
             self.bytes_in += len(batch)
             self.messages_in += log.log_end_offset - base_offset
             if self._is_sole_replica:
-                log.advance_high_watermark(log.log_end_offset)
+                log.raise_high_watermark(log.log_end_offset)
                 self._events.on_high_watermark(self)
             else:
                 self._has_grown()
@@ -377,7 +387,7 @@ class Partition:
             # Even if the high watermark has passed it: another leader may have other records there.
             self.check_leader()
         if replicated:
-            if len(self.isr) < self.min_insync_replicas:
+            if not self.has_enough_in_sync:
                 raise KafkaError(
                     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
                     f"{self.topic_partition} has {len(self.isr)} in-sync replicas left, "
@@ -412,36 +422,7 @@ class Partition:
         """Wait for an fsync under way."""
         await self._fsyncs.close()
 
-    # -- reading ---------------------------------------------------------------------------------
-
-    def read(
-        self,
-        offset: int,
-        max_bytes: int,
-        *,
-        committed_only: bool = False,
-        min_one_batch: bool = False,
-    ) -> PartitionRead:
-        """Batches from the one that holds `offset`, as far as a consumer may see them."""
-        log = self.log
-        high_watermark = log.high_watermark
-        stable = log.last_stable_offset
-        upper = stable if committed_only else high_watermark
-        read = log.read(offset, max_bytes, upper_offset=upper, min_one_batch=min_one_batch)
-        aborted = None
-        if committed_only:
-            aborted = log.aborted_transactions(offset, read.upper_offset) if read.size > 0 else ()
-        return PartitionRead(read, high_watermark, stable, log.log_start_offset, aborted)
-
-    def read_for_follower(
-        self, offset: int, max_bytes: int, *, min_one_batch: bool = False
-    ) -> PartitionRead:
-        """The same for another replica, which copies all that there is."""
-        log = self.log
-        read = log.read(offset, max_bytes, min_one_batch=min_one_batch)
-        return PartitionRead(
-            read, log.high_watermark, log.last_stable_offset, log.log_start_offset, None
-        )
+    # -- records and epochs ----------------------------------------------------------------------
 
     def delete_records(self, offset: int) -> int:
         """Hide all records in front of `offset` (-1: the high watermark); returns the new start."""
@@ -478,8 +459,8 @@ class Partition:
         log = self.log
         self.replication_bytes_in += size_bytes
         if leader_high_watermark > log.high_watermark:
-            log.advance_high_watermark(leader_high_watermark)
-        raise_log_start(log, min(leader_log_start_offset, log.log_end_offset))
+            log.raise_high_watermark(leader_high_watermark)
+        log.raise_log_start(min(leader_log_start_offset, log.log_end_offset))
 
     def follower_truncated(self) -> None:
         """Its fetcher has cut the log back: what is to be durable lies further in front now."""
@@ -493,7 +474,6 @@ class Partition:
     def _leave_isr_if_failed(self) -> None:
         """A follower that cannot write any more must not be waited for."""
         if self.log.failure is not None and not self.is_leader and self._node_id in self.isr:
-            state = PartitionImage(
-                self.replicas, self.isr, self.leader, self.leader_epoch, self.partition_epoch
+            self._resignation = Resignation(
+                self.topic_partition, self.topic_id, self._told, self._parts
             )
-            self._resignation = Resignation(self.topic_partition, self.topic_id, state, self._parts)

@@ -176,7 +176,7 @@ class DirectoryCampaign:
         value = b"%d " % self.value_number + bytes(self.rng.randrange(100))
         model.values[log.log_end_offset] = value
         append(log, value, now_ms=self.now_ms, leader_epoch=self.leader_epoch)
-        log.advance_high_watermark(self.rng.randrange(log.high_watermark, log.log_end_offset + 1))
+        log.raise_high_watermark(self.rng.randrange(log.high_watermark, log.log_end_offset + 1))
 
     def flush(self) -> None:
         log = self.some_log()

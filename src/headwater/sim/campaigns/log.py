@@ -289,13 +289,13 @@ class LogCampaign:
         self.model.before = None
 
     def delete_records(self) -> None:
-        self.log.advance_high_watermark(self.model.end)
+        self.log.raise_high_watermark(self.model.end)
         offset = self.rng.randrange(self.model.start, self.model.end + 1)
         delete_records_before(self.log, offset)
         self.model.start = offset
 
     def retain(self) -> None:
-        self.log.advance_high_watermark(self.rng.randrange(self.model.start, self.model.end + 1))
+        self.log.raise_high_watermark(self.rng.randrange(self.model.start, self.model.end + 1))
         apply_retention(self.log, self.now_ms)
         self.log.retired.remove_due(self.now_ms)
         self.model.start = self.log.log_start_offset

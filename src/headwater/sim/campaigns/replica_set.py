@@ -112,7 +112,7 @@ class Replica:
             now_ms=self.clock.wall_ms(),
         )
         log.keep_recovery_point = self._keep_recovery_point
-        log.advance_high_watermark(high_watermark)
+        log.raise_high_watermark(high_watermark)
         self.partition = Partition(
             PARTITION,
             TOPIC_ID,

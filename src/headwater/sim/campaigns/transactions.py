@@ -200,7 +200,7 @@ class TransactionCampaign(LogCampaign):
 
     def compare_transactions(self) -> None:
         log, start, end = self.log, self.model.start, self.model.end
-        log.advance_high_watermark(end)
+        log.raise_high_watermark(end)
         aborted, open_writes = self._transactions()
         visible = [
             write.first_offset

@@ -24,7 +24,6 @@ from headwater.storage.directories.log_directory import LogDirectory
 from headwater.storage.directories.partition_metadata import write_topic_id
 from headwater.storage.errors import LogStorageError
 from headwater.storage.partition_log import PartitionLog
-from headwater.storage.retention import raise_log_start
 from headwater.storage.truncation import truncate_fully, truncate_to
 from headwater.wire.records import LOG_OVERHEAD, read_batch_header
 
@@ -80,8 +79,8 @@ class FutureLog:
                 f"The copy of {log.partition} ends at {log.log_end_offset}, and the log at "
                 f"{current.log_end_offset}: it cannot take its place."
             )
-        raise_log_start(log, current.log_start_offset)
-        log.advance_high_watermark(current.high_watermark)
+        log.raise_log_start(current.log_start_offset)
+        log.raise_high_watermark(current.high_watermark)
         log.retired.remove_due(now_ms + log.config.file_delete_delay_ms)
         log.leader_epochs.flush()
         log.flush()
@@ -130,7 +129,7 @@ class FutureLog:
             # The current log starts within this batch: the copy has to hold all of it.
             truncate_fully(log, base_offset, now_ms)
         log.append_as_follower(data, now_ms=now_ms)
-        log.advance_high_watermark(current.high_watermark)
+        log.raise_high_watermark(current.high_watermark)
         return len(data)
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headwater.base.checks import check
 from headwater.base.ids import TopicPartition
@@ -61,10 +61,9 @@ class LogCreation:
         check(not taken, "%s has a log in %s already", partition, directory.path)
         unique_id = directory.environment.new_id()
         name = future_name(partition, unique_id) if is_future else log_name(partition)
-        loader = directory.loader(partition, entry_path(directory.path, name), now_ms)
+        known = directory.loader(partition, entry_path(directory.path, name), now_ms)
         # It is a new log: nothing that the directory knows under this name concerns it.
-        loader.is_clean = True
-        loader.recovery_point = loader.log_start_offset = 0
+        loader = replace(known, is_clean=True, recovery_point=0, log_start_offset=0)
         return cls(directory, partition, topic_id, is_future, loader)
 
     def run(self) -> None:

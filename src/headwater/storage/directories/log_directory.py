@@ -245,7 +245,7 @@ class LogDirectory:
         """The log is one of this directory's from now on."""
         high_watermark = self.checkpoints.high_watermarks.offsets.get(log.partition)
         if high_watermark is not None:
-            log.advance_high_watermark(high_watermark)
+            log.raise_high_watermark(high_watermark)
         (self.future_logs if is_future else self.logs)[log.partition] = log
         if topic_id is not None:
             self.topic_ids[log.partition] = topic_id

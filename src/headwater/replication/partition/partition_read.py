@@ -1,0 +1,50 @@
+"""Reading a partition: as far as a consumer may see, or to the very end for another replica."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from headwater.storage.indexes.transaction_index import AbortedTransaction
+from headwater.storage.log_reads import LogRead
+from headwater.storage.partition_log import PartitionLog
+
+
+class PartitionRead(NamedTuple):
+    """What a reader gets, and how far the partition was when it was read."""
+
+    log_read: LogRead
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    #: None for readers who see uncommitted records too.
+    aborted: Sequence[AbortedTransaction] | None
+
+
+def read_for_consumer(
+    log: PartitionLog,
+    offset: int,
+    max_bytes: int,
+    *,
+    committed_only: bool = False,
+    min_one_batch: bool = False,
+) -> PartitionRead:
+    """Batches from the one that holds `offset`, as far as a consumer may see them."""
+    high_watermark = log.high_watermark
+    stable = log.last_stable_offset
+    upper = stable if committed_only else high_watermark
+    read = log.read(offset, max_bytes, upper_offset=upper, min_one_batch=min_one_batch)
+    aborted = None
+    if committed_only:
+        aborted = log.aborted_transactions(offset, read.upper_offset) if read.size > 0 else ()
+    return PartitionRead(read, high_watermark, stable, log.log_start_offset, aborted)
+
+
+def read_for_follower(
+    log: PartitionLog, offset: int, max_bytes: int, *, min_one_batch: bool = False
+) -> PartitionRead:
+    """The same for another replica, which copies all that there is."""
+    read = log.read(offset, max_bytes, min_one_batch=min_one_batch)
+    return PartitionRead(
+        read, log.high_watermark, log.last_stable_offset, log.log_start_offset, None
+    )
