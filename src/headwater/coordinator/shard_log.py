@@ -22,7 +22,7 @@ from headwater.coordinator.shard import Shard
 from headwater.coordinator.stored_record import StoredRecord
 from headwater.replication.partition.partition import Partition
 from headwater.replication.partition.rules import ACKS_ALL
-from headwater.replication.waiting.delayed_produce import AwaitedAppend, DelayedProduce
+from headwater.replication.waiting.delayed_produce import await_append, when_settled
 from headwater.replication.waiting.parked_requests import ParkedRequests
 from headwater.storage.disk.files import FileRegion
 from headwater.storage.flush import RunInThread
@@ -141,9 +141,7 @@ class ShardLog:
         self, on_safe: Callable[[], None], on_failed: Callable[[KafkaError], None]
     ) -> None:
         """Call one of them when all that was written so far is safe, or cannot become so."""
-        partition = self.partition
-        durably = partition.needs_fsync(ACKS_ALL)
-        append = AwaitedAppend(partition, partition.log_end_offset, durably=durably)
+        append = await_append(self.partition, self.partition.log_end_offset)
 
         def respond() -> None:
             if append.error is None:
@@ -151,13 +149,7 @@ class ShardLog:
             else:
                 on_failed(as_coordinator_error(append.error))
 
-        if not append.settle() and durably:
-            partition.request_fsync(append.end_offset)
-        self._parked.produce.try_complete_else_park(
-            DelayedProduce([append], respond),
-            self._options.write_timeout_ms(),
-            [partition.topic_partition],
-        )
+        when_settled(self._parked.produce, [append], self._options.write_timeout_ms(), respond)
 
     # -- loading ---------------------------------------------------------------------------------
 

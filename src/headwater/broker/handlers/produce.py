@@ -22,6 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from headwater.base.errors import KafkaError
+from headwater.broker.produce.answer import ProduceAnswer
 from headwater.broker.produce.appends import ProduceAppends
 from headwater.broker.requests.api_handler import ExchangeHandler
 from headwater.replication.partition.partition import Partition
@@ -54,12 +55,13 @@ def handle(exchange: Exchange, header: RequestHeader, context: RequestContext) -
     if header.api_version >= FLEXIBLE_SINCE and _handle_single(exchange, header, context):
         return
     request, _ = decode(ProduceRequest, exchange.frame, header.api_version, header.body_position)
-    produce = ProduceAppends(exchange, header, context, request)
-    response = produce.append_all()
-    if produce.preparing:
-        context.broker.tasks.spawn(produce.finish_later(response))
+    answer = ProduceAnswer(exchange, context, acks=request.acks, timeout_ms=request.timeout_ms)
+    appends = ProduceAppends(exchange, header, context, request, answer)
+    response = appends.append_all()
+    if appends.preparing:
+        context.broker.tasks.spawn(appends.finish_later(response))
     else:
-        produce.finish(response)
+        answer.finish(response)
 
 
 def _handle_single(exchange: Exchange, header: RequestHeader, context: RequestContext) -> bool:
@@ -85,11 +87,7 @@ def _handle_single(exchange: Exchange, header: RequestHeader, context: RequestCo
     if base_offset is None:
         return False
     log = partition.log
-    if (
-        failure is not None
-        or partition.needs_fsync(acks)
-        or (acks == ACKS_ALL and log.high_watermark < log.log_end_offset)
-    ):
+    if failure is not None or not partition.is_safe_at_once(log.log_end_offset, acks):
         _finish_single(exchange, header, context, single, partition, base_offset, failure)
         return True
     exchange.answer(
@@ -108,9 +106,8 @@ def _finish_single(
     base_offset: int,
     failure: KafkaError | None,
 ) -> None:
-    """What the short way began and did not finish goes on as all others do."""
-    request = ProduceRequest(acks=single.acks, timeout_ms=single.timeout_ms)
-    produce = ProduceAppends(exchange, header, context, request)
+    """What the short way began and cannot answer yet is waited for and answered as all others."""
+    produce = ProduceAnswer(exchange, context, acks=single.acks, timeout_ms=single.timeout_ms)
     answer = PartitionProduceResponse(
         index=single.partition,
         base_offset=base_offset,

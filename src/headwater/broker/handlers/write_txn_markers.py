@@ -21,7 +21,11 @@ from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.topics.coordinator_topics import OFFSETS_TOPIC
 from headwater.coordinator.outcome import ProducerIdentity
 from headwater.replication.partition.rules import ACKS_ALL
-from headwater.replication.waiting.delayed_produce import AwaitedAppend, DelayedProduce
+from headwater.replication.waiting.delayed_produce import (
+    AwaitedAppend,
+    await_append,
+    when_settled,
+)
 from headwater.storage.producers.entry import AppendOrigin
 from headwater.wire.api_keys import ApiKey, VersionRange
 from headwater.wire.messages.write_txn_markers import (
@@ -101,11 +105,7 @@ class _Markers:
         except KafkaError as error:
             self._refuse(result, error)
             return
-        durably = partition.needs_fsync(ACKS_ALL)
-        append = AwaitedAppend(partition, written.last_offset + 1, durably=durably)
-        if not append.settle() and durably:
-            partition.request_fsync(append.end_offset)
-        self._appends.append((append, result))
+        self._appends.append((await_append(partition, written.last_offset + 1), result))
 
     async def _write_to_groups(
         self, marker: WritableTxnMarker, number: int, result: WritableTxnMarkerPartitionResult
@@ -144,10 +144,9 @@ class _Markers:
                 done.set_result(None)
 
         broker = self._context.broker
-        operation = DelayedProduce([append for append, _ in self._appends], respond)
-        keys = [append.partition.topic_partition for append, _ in self._appends]
         timeout_ms = broker.settings.integer("request.timeout.ms")
-        broker.parked.produce.try_complete_else_park(operation, timeout_ms, keys)
+        appends = [append for append, _ in self._appends]
+        when_settled(broker.parked.produce, appends, timeout_ms, respond)
         await done
         for append, result in self._appends:
             if append.error is not None:

@@ -1,8 +1,8 @@
-"""A produce request on its way through the partitions, from its batches to its answer.
+"""A produce request on its way through the partitions, until its batches are written.
 
 Most batches are written at once. One whose records must be looked into, or whose transaction begins
-in its partition, is written by a task of its own when its turn has come; the answer waits for all
-of them, and then for the replicas and the disk, as far as `acks` asks for that.
+in its partition, is written by a task of its own when its turn has come. The answer waits for all
+of them, and then for what `produce.answer` waits for.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.broker.peers.current_leaders import CurrentLeaders
+from headwater.broker.produce.answer import ProduceAnswer
 from headwater.broker.produce.checks import (
     ZSTD_SINCE,
     check_partition_records,
@@ -23,23 +23,17 @@ from headwater.broker.produce.transaction import ProduceTransaction
 from headwater.replication.partition.append_turns import AppendTurn
 from headwater.replication.partition.partition import Partition
 from headwater.replication.partition.rules import ACKS_ALL
-from headwater.replication.waiting.delayed_produce import AwaitedAppend, DelayedProduce
 from headwater.storage.append.leader import PreparedBatches
-from headwater.storage.errors import InvalidTimestampError
 from headwater.storage.producers.transaction_verification import TransactionalBatch, Verification
-from headwater.wire.api_keys import ApiKey
-from headwater.wire.frames import RequestHeader, encode_response
+from headwater.wire.frames import RequestHeader
 from headwater.wire.messages.produce import (
-    BatchIndexAndErrorMessage,
-    LeaderIdAndEpoch,
-    NodeEndpoint,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceResponse,
 )
-from headwater.wire.records import Buffer, InvalidRecordError
+from headwater.wire.records import Buffer
 from headwater.wire.single_produce import TOPIC_IDS_SINCE
 
 if TYPE_CHECKING:
@@ -51,16 +45,6 @@ _logger = logging.getLogger(__name__)
 #: A client with this id may write to internal topics: it is how Kafka's tools call themselves.
 _ADMIN_CLIENT_ID: Final = "__admin_client"
 _VALID_ACKS: Final = (0, 1, ACKS_ALL)
-#: What a log finds wrong with records, after which a producer may want to know where it starts.
-_VALIDATION_ERRORS: Final = frozenset(
-    {
-        ErrorCode.CORRUPT_MESSAGE,
-        ErrorCode.INVALID_RECORD,
-        ErrorCode.INVALID_TIMESTAMP,
-        ErrorCode.MESSAGE_TOO_LARGE,
-        ErrorCode.RECORD_LIST_TOO_LARGE,
-    }
-)
 
 
 class _Append(NamedTuple):
@@ -79,14 +63,12 @@ class ProduceAppends:
 
     __slots__ = (
         "_acks",
+        "_answer",
         "_context",
         "_exchange",
-        "_failure",
         "_header",
-        "_leaders",
         "_request",
         "_transaction",
-        "_waiting",
         "preparing",
     )
 
@@ -96,21 +78,18 @@ class ProduceAppends:
         header: RequestHeader,
         context: RequestContext,
         request: ProduceRequest,
+        answer: ProduceAnswer,
     ) -> None:
         self._exchange = exchange
         self._header = header
         self._context = context
         self._request = request
         self._acks = request.acks
+        self._answer = answer
         self._transaction: ProduceTransaction | None = None
         #: Appends whose records are being looked into, or whose coordinator is asked; they fill in
         #: their answers themselves.
         self.preparing: list[asyncio.Task[None]] = []
-        #: Appends that are not safe yet, with the part of the answer that each decides.
-        self._waiting: list[tuple[AwaitedAppend, PartitionProduceResponse]] = []
-        #: The first error, for producers who get no answer.
-        self._failure: KafkaError | None = None
-        self._leaders = CurrentLeaders(context)
 
     def append_all(self) -> ProduceResponse:
         partitions = self._context.broker.partitions
@@ -130,7 +109,7 @@ class ProduceAppends:
                     partition = partitions.get(name, data.index)
                     self._start(partition, data, answer, now_ms)
                 except KafkaError as error:
-                    self.refuse(answer, error, partition, name)
+                    self._answer.refuse(answer, error, partition, name)
             topics.append(
                 TopicProduceResponse(
                     name=topic.name, topic_id=topic.topic_id, partition_responses=answers
@@ -160,7 +139,7 @@ class ProduceAppends:
             if base_offset is not None:
                 answer.base_offset = base_offset
                 answer.log_start_offset = partition.log.log_start_offset
-                self.await_safety(partition, partition.log.log_end_offset, answer)
+                self._answer.await_safety(partition, partition.log.log_end_offset, answer)
                 return
         records = check_partition_records(
             data.records, self._header.api_version, self._request.transactional_id
@@ -189,7 +168,7 @@ class ProduceAppends:
             try:
                 self._append(append, await preparation, verification)
             except KafkaError as error:
-                self.refuse(append.answer, error, partition)
+                self._answer.refuse(append.answer, error, partition)
 
     def _transaction_of(self, batch: TransactionalBatch) -> ProduceTransaction:
         """The request's transaction, which the first batch of it names."""
@@ -234,7 +213,7 @@ class ProduceAppends:
                 else:
                     await self._append_in_turn(append, partition.take_turn(), verification)
             except KafkaError as error:
-                self.refuse(append.answer, error, partition)
+                self._answer.refuse(append.answer, error, partition)
 
     def _append(
         self,
@@ -249,22 +228,7 @@ class ProduceAppends:
         answer.base_offset = result.base_offset
         answer.log_append_time_ms = result.log_append_time_ms
         answer.log_start_offset = partition.log.log_start_offset
-        self.await_safety(partition, result.last_offset + 1, answer)
-
-    def await_safety(
-        self, partition: Partition, end_offset: int, answer: PartitionProduceResponse
-    ) -> None:
-        """Let the answer wait for the replicas and the disk, as far as this append has to."""
-        durably = partition.needs_fsync(self._acks)
-        replicated = self._acks == ACKS_ALL
-        if durably or (replicated and partition.log.high_watermark < end_offset):
-            append = AwaitedAppend(partition, end_offset, durably=durably, replicated=replicated)
-            if not append.settle():
-                if durably:
-                    partition.request_fsync(append.end_offset)
-                self._waiting.append((append, answer))
-            elif append.error is not None:
-                raise append.error
+        self._answer.await_safety(partition, result.last_offset + 1, answer)
 
     async def finish_later(self, response: ProduceResponse) -> None:
         """Wait for what is being prepared, each in its turn."""
@@ -275,70 +239,4 @@ class ProduceAppends:
             _logger.exception("a produce request failed")
             self._exchange.disconnect("the broker failed to handle PRODUCE")
         else:
-            self.finish(response)
-
-    def finish(self, response: ProduceResponse) -> None:
-        """Answer now, or when the appends are safe."""
-        if self._acks == 0:
-            self._answer_acks_zero()
-        elif not self._waiting:
-            self._answer(response)
-        else:
-            operation = DelayedProduce(
-                [append for append, _ in self._waiting], lambda: self._answer_late(response)
-            )
-            keys = [append.partition.topic_partition for append, _ in self._waiting]
-            self._context.broker.parked.produce.try_complete_else_park(
-                operation, self._request.timeout_ms, keys
-            )
-
-    def refuse(
-        self,
-        answer: PartitionProduceResponse,
-        error: KafkaError,
-        partition: Partition | None,
-        topic: str = "",
-    ) -> None:
-        """Answer with an error, and whatever helps the producer with it."""
-        if self._failure is None:
-            self._failure = error
-        self._context.record_error(error.code)
-        answer.error_code = error.code
-        answer.error_message = str(error)
-        answer.base_offset = -1
-        answer.log_append_time_ms = -1
-        if partition is not None and error.code in _VALIDATION_ERRORS:
-            answer.log_start_offset = partition.log_start_offset
-        if isinstance(error, InvalidRecordError | InvalidTimestampError):
-            answer.record_errors = [
-                BatchIndexAndErrorMessage(batch_index=number) for number in error.record_numbers
-            ]
-        if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            leader = self._leaders.find(topic, answer.index, partition)
-            answer.current_leader = LeaderIdAndEpoch(
-                leader_id=leader.leader_id, leader_epoch=leader.leader_epoch
-            )
-
-    def _answer_late(self, response: ProduceResponse) -> None:
-        for append, answer in self._waiting:
-            if append.error is not None:
-                self.refuse(answer, append.error, append.partition)
-        self._answer(response)
-
-    def _answer(self, response: ProduceResponse) -> None:
-        header = self._header
-        response.node_endpoints = [
-            NodeEndpoint(node_id=node_id, host=host, port=port, rack=rack)
-            for node_id, host, port, rack in self._leaders.endpoints()
-        ]
-        self._exchange.answer(
-            encode_response(ApiKey.PRODUCE, header.api_version, header.correlation_id, response)
-        )
-        self._context.record_answer()
-
-    def _answer_acks_zero(self) -> None:
-        if self._failure is not None:
-            self._exchange.disconnect(f"a produce request with acks=0 failed: {self._failure}")
-        else:
-            self._exchange.answer_nothing()
-        self._context.record_answer()
+            self._answer.finish(response)

@@ -375,6 +375,12 @@ class Partition:
         log = self.log
         return log.config.flush_messages != LONG_MAX and must_flush(log)
 
+    def is_safe_at_once(self, end_offset: int, acks: int) -> bool:
+        """Whether nothing is to be waited for after an append of just now."""
+        if self.needs_fsync(acks):
+            return False
+        return acks != ACKS_ALL or self.log.high_watermark >= end_offset
+
     def is_acknowledged(self, end_offset: int, *, durably: bool, replicated: bool = True) -> bool:
         """Whether all in front of `end_offset` is safe; raises if it cannot become so any more.
 

@@ -1,9 +1,11 @@
-"""A produce request that waits until what it appended is safe.
+"""Waiting until what was appended is safe: for Produce, coordinators' logs and markers alike.
 
 For acks=all that means that every in-sync replica has it, and that it is on this broker's disk
-where `acks.all.flush` or `flush.messages` ask for it. Each partition of the request gets its own
-outcome; those that are not safe when the time is over get REQUEST_TIMED_OUT. Their records are
-written all the same, which is why producers number theirs.
+where `acks.all.flush` or `flush.messages` ask for it. Whoever has appended asks for an
+`AwaitedAppend` (`await_append`), which may be settled at once, and has those that are not waited
+for together (`when_settled`). Each gets its own outcome; those that are not safe when the time is
+over get REQUEST_TIMED_OUT. Their records are written all the same, which is why producers number
+theirs.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from itertools import chain
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.replication.partition.partition import Partition
-from headwater.replication.waiting.purgatory import DelayedOperation
+from headwater.replication.partition.rules import ACKS_ALL
+from headwater.replication.waiting.purgatory import DelayedOperation, Purgatory
 
 
 class AwaitedAppend:
@@ -85,3 +88,23 @@ class DelayedProduce(DelayedOperation[TopicPartition]):
 
     def on_complete(self) -> None:
         self._respond()
+
+
+def await_append(partition: Partition, end_offset: int, acks: int = ACKS_ALL) -> AwaitedAppend:
+    """Begin to wait for all in front of `end_offset`; the fsync that it needs is on its way."""
+    durably = partition.needs_fsync(acks)
+    append = AwaitedAppend(partition, end_offset, durably=durably, replicated=acks == ACKS_ALL)
+    if not append.settle() and durably:
+        partition.request_fsync(end_offset)
+    return append
+
+
+def when_settled(
+    purgatory: Purgatory[TopicPartition],
+    appends: Sequence[AwaitedAppend],
+    timeout_ms: int,
+    respond: Callable[[], None],
+) -> None:
+    """Call `respond` when it is known of each how it ends, or the time is over."""
+    keys = [append.partition.topic_partition for append in appends]
+    purgatory.try_complete_else_park(DelayedProduce(appends, respond), timeout_ms, keys)
