@@ -5,9 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from headwater.cli.app import main
-from headwater.cli.perf.pace import Pace
 from headwater.cli.perf.report import Latencies, PerfResult
-from headwater.cli.perf.runs import random_values
+from headwater.cli.perf.runs import Pace, random_values
 from headwater.testing import broker
 from headwater.testing.running_broker import RunningBroker
 from tests.support.brokers.clusters import Cluster

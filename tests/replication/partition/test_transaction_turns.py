@@ -2,7 +2,7 @@
 
 import asyncio
 
-from headwater.replication.partition.transaction_turns import TransactionTurns
+from headwater.replication.partition.append_turns import TransactionTurns
 from tests.support.async_tests import run_async
 
 

@@ -8,18 +8,20 @@ nothing has come of what it heard before. How long to wait at most is the connec
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from headwater.base.settings import SettingError
 from headwater.broker.environment import BrokerEnvironment
 from headwater.broker.settings.broker_settings import BrokerSettings
-from headwater.broker.start.node_identity import find_node_id
-from headwater.cluster.identity import establish_cluster_id
+from headwater.cluster.identity import establish_cluster_id, generate_broker_id
 from headwater.cluster.image.image import ClusterImage
 from headwater.cluster.image.loader import load_image
 from headwater.cluster.secret import establish_cluster_secret
 from headwater.cluster.store.errors import SessionExpiredError, UncertainWriteError
 from headwater.cluster.store.metadata_store import MetadataStore, StoreConnector
+from headwater.storage.directories.broker_metadata import read_broker_metadata
+from headwater.storage.disk.files import FileSystem
 
 _logger = logging.getLogger(__name__)
 
@@ -56,3 +58,18 @@ async def enter_cluster(
             session = await connector.connect()
         except UncertainWriteError:
             continue  # Whether it was done will be seen.
+
+
+async def find_node_id(
+    settings: BrokerSettings, store: MetadataStore, files: FileSystem, directories: Iterable[str]
+) -> int:
+    """This broker's id; a made-up one stays with its log directories from then on."""
+    if settings.broker_id >= 0:
+        return settings.broker_id
+    for directory in directories:
+        metadata = read_broker_metadata(files, directory)
+        if metadata is not None and metadata.node_id is not None:
+            return metadata.node_id
+    if not settings.boolean("broker.id.generation.enable"):
+        raise SettingError("broker.id is not set, and broker.id.generation.enable is false.")
+    return await generate_broker_id(store, settings.integer("reserved.broker.max.id"))

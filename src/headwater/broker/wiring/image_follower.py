@@ -7,8 +7,9 @@ the first image of its life a broker takes up the logs that it has found on its 
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from headwater.broker.settings.broker_settings import BrokerSettings
-from headwater.broker.settings.open_logs import apply_log_settings
 from headwater.cluster.image.change import ImageChange
 from headwater.cluster.image.image import ResourceKind
 from headwater.replication.partition.partitions import Partitions
@@ -45,3 +46,30 @@ class ImageFollower:
         if topics:
             apply_log_settings(self._settings, self._directories, topics)
             self._partitions.refresh_rules(sorted(topics))
+
+
+def apply_log_settings(
+    settings: BrokerSettings, directories: LogDirectories, topics: Collection[str] | None = None
+) -> int:
+    """Give open logs, of all topics or of some, the settings that hold now; how many got others.
+
+    A log reads its `LogConfig` each time it matters, so a new one takes effect with the next
+    append, read or round of the background tasks. Copies on their way to another directory follow
+    too: they serve one day.
+    """
+    expiration_ms = settings.integer("producer.id.expiration.ms")
+    thread_count = settings.integer("num.recovery.threads.per.data.dir")
+    changed_count = 0
+    for directory in directories.directories:
+        directory.environment.producer_id_expiration_ms = expiration_ms
+        directory.environment.close_thread_count = thread_count
+        for log in directory.all_logs():
+            topic = log.partition.topic
+            if topics is not None and topic not in topics:
+                continue
+            log.producer_states.producer_id_expiration_ms = expiration_ms
+            config = settings.topic_config(topic)
+            if config is not log.config and config != log.config:
+                log.config = config
+                changed_count += 1
+    return changed_count

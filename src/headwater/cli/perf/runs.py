@@ -16,7 +16,6 @@ from typing import Final, NamedTuple
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.cli.perf.pace import Pace
 from headwater.cli.perf.report import Latencies, PerfResult, progress_bar
 from headwater.cli.records.deliveries import Deliveries
 from headwater.client.admin import AdminOperations, NewTopic, OffsetTime, require_all
@@ -26,6 +25,8 @@ from headwater.client.kafka_errors import UnknownServerError
 from headwater.client.producer.async_producer import AsyncProducer
 from headwater.client.producer.record_metadata import OnDelivery, RecordMetadata
 
+#: Sleeping more often than this would cost more than it brings.
+_SLEEP_S_MIN: Final = 0.001
 _VALUES_DIFFERENT: Final = 500
 #: At full speed one record of so many is timed, since timing all would slow them down.
 _TIMED_ONE_OF: Final = 17
@@ -259,3 +260,23 @@ async def _offsets(
         await AdminOperations(connection).list_offsets(dict.fromkeys(partitions, time))
     )
     return {partition: listed.offset for partition, listed in found.items()}
+
+
+class Pace:
+    """A steady pace for sending: so many records a second, however busy the program is."""
+
+    def __init__(self, records_per_second: float | None) -> None:
+        self._per_second = records_per_second
+        self._started_s = perf_counter()
+        self._count = 0
+
+    async def next(self) -> float:
+        """Wait until the next record is due, and return when that was, by `perf_counter`."""
+        if self._per_second is None:
+            return perf_counter()
+        due_s = self._started_s + self._count / self._per_second
+        self._count += 1
+        wait_s = due_s - perf_counter()
+        if wait_s > _SLEEP_S_MIN:
+            await asyncio.sleep(wait_s)
+        return due_s

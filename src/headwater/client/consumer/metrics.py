@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from headwater.client.consumer.fetching.partition_state import PartitionState
-from headwater.client.consumer.lag import lag_of
 from headwater.client.isolation import IsolationLevel
 from headwater.client.metric_samples import Samples
 
@@ -102,3 +101,16 @@ class ConsumerMetrics:
             "assigned-partitions": len(known),
             "rebalance-total": self.rebalance_count,
         }
+
+
+def lag_of(state: PartitionState, isolation_level: IsolationLevel) -> int | None:
+    """How far a consumer is behind: the end that it can read up to, minus its position.
+
+    The end is the high watermark, or with read committed the last stable offset. Every answer to a
+    fetch carries both, so while a partition is being read its lag is known without asking. None
+    where nothing was fetched yet, or where the position is not known.
+    """
+    end_offset = state.end_offset(isolation_level)
+    if end_offset < 0 or not state.has_position:
+        return None
+    return max(0, end_offset - state.offset)

@@ -13,19 +13,22 @@ opens them again. It belongs to one thread.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from typing import Final
+
+import numpy as np
 
 from headwater.base.ids import TopicPartition
 from headwater.client.admin.admin_operations import AdminOperations
 from headwater.client.admin.offsets import OffsetTime
 from headwater.client.admin.outcomes import require_all
 from headwater.client.background_loop import BackgroundLoop
+from headwater.client.columns.decoding.fetched_columns import decode_fetched
 from headwater.client.columns.decoding.record_columns import RecordColumns
 from headwater.client.corrupt_batches import CorruptBatches
 from headwater.client.fetch_conversation import FetchLimits
+from headwater.client.fetched_partition import FetchedPartition
 from headwater.client.isolation import IsolationLevel
-from headwater.client.ranges.range_columns import fetched_columns
 from headwater.client.ranges.range_fetches import FetchRules, RangeFetches
 from headwater.client.settings.client_config import parse_settings
 from headwater.client.settings.connection_settings import make_connection
@@ -176,3 +179,30 @@ class RangeRead:
                 )
         finally:
             self._client.end()
+
+
+def fetched_columns(
+    fetched: FetchedPartition,
+    start: int,
+    end: int,
+    *,
+    check_crc: bool,
+    corrupt: CorruptBatches,
+    with_headers: bool = True,
+) -> Iterator[RecordColumns]:
+    """The records with offsets from `start` to before `end`; pieces without any are left out.
+
+    A fetch may begin before the range and end after it: what is outside is cut off before anything
+    is copied. Control batches and those of aborted transactions do not appear.
+    """
+    groups = decode_fetched(
+        fetched, start, check_crc=check_crc, with_headers=with_headers, corrupt=corrupt
+    )
+    for columns in groups:
+        if columns.offsets[-1] < end:
+            yield columns
+            continue
+        count = int(np.searchsorted(columns.offsets, end))
+        if count:
+            yield columns.part(0, count)
+        return

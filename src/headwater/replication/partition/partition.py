@@ -30,11 +30,10 @@ from headwater.base.ids import TopicPartition
 from headwater.cluster.image.image import PartitionImage, is_internal
 from headwater.replication.leading.leadership import Leadership
 from headwater.replication.leading.resignation import Resignation
-from headwater.replication.partition.append_turns import AppendTurn, AppendTurns
+from headwater.replication.partition.append_turns import AppendTurn, AppendTurns, TransactionTurns
 from headwater.replication.partition.fsync_rounds import FsyncRounds
 from headwater.replication.partition.rules import ACKS_ALL, AcksAllFlush, PartitionRules
 from headwater.replication.partition.shared import PartitionParts
-from headwater.replication.partition.transaction_turns import TransactionTurns
 from headwater.storage.append.leader import (
     DECOMPRESSED_INLINE_BYTES_MAX,
     PreparedBatches,

@@ -19,7 +19,7 @@ from headwater.client.corrupt_batches import CorruptBatchError, CorruptBatches
 from headwater.client.fetched_partition import AbortedRange, FetchedPartition
 from headwater.client.isolation import IsolationLevel
 from headwater.client.ranges import RangeClient
-from headwater.client.ranges.range_columns import fetched_columns
+from headwater.client.ranges.range_client import fetched_columns
 from headwater.wire.records import ControlType, Record, encode_batch
 from headwater.wire.records.batch_header import write_crc
 from tests.support.values.fetched_batches import marker

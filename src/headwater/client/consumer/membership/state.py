@@ -11,6 +11,7 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable
 
+from headwater.base.checks import check
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.base.settings import SettingValues
@@ -28,7 +29,6 @@ from headwater.client.consumer.membership.membership import (
     RebalanceKind,
     Subscription,
 )
-from headwater.client.consumer.membership.ownership import Ownership
 from headwater.client.consumer.membership.poll_limit import PollLimit
 from headwater.client.coordinator_cache import CoordinatorCache
 from headwater.client.coordinators import CoordinatorKind
@@ -216,3 +216,32 @@ class MembershipState(ABC):
 def earliest_s(*times_s: float | None) -> float | None:
     """The first of the moments that there are."""
     return min((time_s for time_s in times_s if time_s is not None), default=None)
+
+
+# One event at a time. It does not change once it is told, because the polling thread may be in
+# the middle of handling it; whatever has happened meanwhile is told after it.
+class Ownership:
+    def __init__(self, notify: Notify) -> None:
+        self._notify = notify
+        self._event: RebalanceEvent | None = None
+        #: As the consumer said when it had handled the last event.
+        self.owned: frozenset[TopicPartition] = frozenset()
+
+    @property
+    def event(self) -> RebalanceEvent | None:
+        return self._event
+
+    def tell(self, kind: RebalanceKind, partitions: Iterable[TopicPartition]) -> None:
+        check(self._event is None, "an event was told before the last one was handled")
+        self._event = RebalanceEvent(kind, frozenset(partitions))
+        self._notify()
+
+    def handled(self, owned: Iterable[TopicPartition]) -> None:
+        check(self._event is not None, "an event was handled that nobody had told")
+        self._event = None
+        self.owned = frozenset(owned)
+
+    def clear(self) -> None:
+        """The consumer has given everything up by itself."""
+        self._event = None
+        self.owned = frozenset()

@@ -23,12 +23,12 @@ from headwater.coordinator.group.classic.errors import (
     unknown_member,
 )
 from headwater.coordinator.group.classic.group import ClassicGroup
-from headwater.coordinator.group.classic.heartbeat import take_heartbeat
 from headwater.coordinator.group.classic.member import JoiningClient
 from headwater.coordinator.group.classic.rebalancing.join import ClassicJoin
 from headwater.coordinator.group.classic.rebalancing.leave import ClassicLeave
 from headwater.coordinator.group.classic.rebalancing.rebalance import Rebalance
 from headwater.coordinator.group.classic.rebalancing.sync import ClassicSync
+from headwater.coordinator.group.classic.sessions import MemberSessions
 from headwater.coordinator.group.classic.state import ClassicState
 from headwater.coordinator.group.classic.stored.group import group_from, new_group_record
 from headwater.coordinator.group.classic.stored.record import (
@@ -216,3 +216,17 @@ class ClassicProtocol:
         for group in self._groups:
             if isinstance(group, ClassicGroup):
                 self._rebalance.bury(group, error)
+
+
+def take_heartbeat(
+    sessions: MemberSessions, group: ClassicGroup, request: HeartbeatRequest
+) -> None:
+    """Extend the member's session; raises what it has to know."""
+    group.check_alive()
+    member = group.check_member(request.member_id, request.group_instance_id)
+    group.check_generation(request.generation_id)
+    if group.is_empty:
+        raise unknown_member(group.group_id, request.member_id)
+    sessions.extend(group, member)
+    if group.is_rebalancing:
+        raise rebalance_in_progress(group.group_id)

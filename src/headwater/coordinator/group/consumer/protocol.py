@@ -31,9 +31,10 @@ from headwater.coordinator.group.consumer.departure import ConsumerDeparture
 from headwater.coordinator.group.consumer.description import describe_group
 from headwater.coordinator.group.consumer.draft import GroupDraft
 from headwater.coordinator.group.consumer.group import ConsumerGroup
-from headwater.coordinator.group.consumer.heartbeat_checks import check_epoch, check_heartbeat
-from headwater.coordinator.group.consumer.heartbeat_contents import (
+from headwater.coordinator.group.consumer.heartbeat import (
     answered,
+    check_epoch,
+    check_heartbeat,
     is_complete,
     updated_member,
 )

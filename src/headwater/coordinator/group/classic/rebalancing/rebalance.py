@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Hashable, Sequence
+from typing import Final
 
 from headwater.base.checks import check
 from headwater.base.errors import KafkaError
 from headwater.coordinator.group.classic.errors import rebalance_in_progress
 from headwater.coordinator.group.classic.group import ClassicGroup
-from headwater.coordinator.group.classic.rebalancing.initial_delay import initial_delay_ms
 from headwater.coordinator.group.classic.rebalancing.join_answer import join_answer
 from headwater.coordinator.group.classic.sessions import MemberSessions
 from headwater.coordinator.group.classic.state import TRANSITIONS, ClassicState
@@ -30,6 +30,8 @@ from headwater.coordinator.outcome import Outcome
 from headwater.coordinator.stored_record import StoredRecord
 
 _logger = logging.getLogger(__name__)
+
+_INITIAL_DELAY: Final = "group.initial.rebalance.delay.ms"
 
 Records = Sequence[StoredRecord]
 _NO_RECORDS: Records = ()
@@ -220,3 +222,16 @@ def _join_key(group: ClassicGroup) -> Hashable:
 
 def _sync_key(group: ClassicGroup) -> Hashable:
     return "classic sync", group.group_id
+
+
+def initial_delay_ms(environment: GroupEnvironment) -> int:
+    """How long the first rebalance of a new group waits for more members to come.
+
+    A cluster's consumers are many and start together, so a wait spares them rebalances. On a single
+    broker there is a developer in front of it, and a wait is all that there is to notice: there it
+    waits only if somebody said so.
+    """
+    settings = environment.settings
+    if not settings.is_set(_INITIAL_DELAY) and len(environment.image().brokers) <= 1:
+        return 0
+    return max(settings.integer(_INITIAL_DELAY), 0)
