@@ -22,7 +22,7 @@ from headwater.wire.messages.describe_cluster import (
     DescribeClusterResponse,
 )
 from tests.support.async_tests import run_async
-from tests.support.fakes.peers.scripted_cluster import Call, Disconnect, ScriptedCluster
+from tests.support.fakes.peers.brokers import Call, Disconnect, FakeBrokers
 
 #: Nobody listens there: the port is reserved for something that is long gone.
 NOWHERE = "127.0.0.1:1"
@@ -42,7 +42,7 @@ async def describe(connection: ClusterConnection) -> str:
     return answer.cluster_id
 
 
-def connection_count(cluster: ScriptedCluster) -> int:
+def connection_count(cluster: FakeBrokers) -> int:
     return len(cluster.requests(ApiKey.API_VERSIONS))
 
 
@@ -62,7 +62,7 @@ async def test_the_first_contact_fails_at_once_and_names_every_address() -> None
 @run_async
 async def test_any_bootstrap_server_will_do() -> None:
     async with (
-        ScriptedCluster() as cluster,
+        FakeBrokers() as cluster,
         connection_to(f"{NOWHERE},{cluster.bootstrap}") as connection,
     ):
         assert list(connection.metadata.brokers) == [0]
@@ -70,7 +70,7 @@ async def test_any_bootstrap_server_will_do() -> None:
 
 @run_async
 async def test_something_that_is_no_broker_is_told() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         cluster.script(ApiKey.API_VERSIONS, lambda call: Disconnect())
         with pytest.raises(NoBrokerError, match=f"Cannot connect to {cluster.bootstrap}|was lost"):
             await connection_to(cluster.bootstrap).__aenter__()
@@ -78,7 +78,7 @@ async def test_something_that_is_no_broker_is_told() -> None:
 
 @run_async
 async def test_a_broker_is_connected_to_once() -> None:
-    async with ScriptedCluster(broker_count=2) as cluster:
+    async with FakeBrokers(broker_count=2) as cluster:
         async with connection_to(cluster.bootstrap) as connection:
             channels = await asyncio.gather(*(connection.channel(i % 2) for i in range(10)))
             assert len({id(channel) for channel in channels}) == 2
@@ -89,7 +89,7 @@ async def test_a_broker_is_connected_to_once() -> None:
 
 @run_async
 async def test_an_address_that_only_the_cluster_believes_in_is_told() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         cluster.claimed_ports[0] = 1
         async with connection_to(cluster.bootstrap) as connection:
             with pytest.raises(BrokerUnreachableError) as failed:
@@ -104,7 +104,7 @@ async def test_an_address_that_only_the_cluster_believes_in_is_told() -> None:
 
 @run_async
 async def test_a_lost_connection_is_made_again() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         fates: Iterator[bool] = iter([True, True, False])
 
         def answer(call: Call) -> DescribeClusterResponse | Disconnect:
@@ -120,7 +120,7 @@ async def test_a_lost_connection_is_made_again() -> None:
 
 @run_async
 async def test_a_cluster_that_comes_back_is_found_again() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         cluster.script(
             ApiKey.DESCRIBE_CLUSTER, lambda call: DescribeClusterResponse(cluster_id="back")
         )
@@ -136,7 +136,7 @@ async def test_a_cluster_that_comes_back_is_found_again() -> None:
 
 @run_async
 async def test_what_does_not_pass_ends_with_the_deadline_and_its_reason() -> None:
-    async with ScriptedCluster() as cluster, connection_to(cluster.bootstrap) as connection:
+    async with FakeBrokers() as cluster, connection_to(cluster.bootstrap) as connection:
 
         async def attempt() -> None:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "It is not here.")
@@ -149,7 +149,7 @@ async def test_what_does_not_pass_ends_with_the_deadline_and_its_reason() -> Non
 
 @run_async
 async def test_what_cannot_pass_is_not_repeated() -> None:
-    async with ScriptedCluster() as cluster, connection_to(cluster.bootstrap) as connection:
+    async with FakeBrokers() as cluster, connection_to(cluster.bootstrap) as connection:
         attempts = 0
 
         async def attempt() -> None:
@@ -164,7 +164,7 @@ async def test_what_cannot_pass_is_not_repeated() -> None:
 
 @run_async
 async def test_a_broker_that_does_not_answer() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         cluster.script(ApiKey.DESCRIBE_CLUSTER, lambda call: None)
         async with connection_to(cluster.bootstrap) as connection:
             with pytest.raises(PeerTimeoutError, match=r"DESCRIBE_CLUSTER request within 0\.05 s"):
@@ -177,7 +177,7 @@ async def test_a_broker_that_does_not_answer() -> None:
 
 @run_async
 async def test_an_answer_that_does_not_come_is_asked_for_again_within_the_deadline() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         asked = 0
 
         def only_the_second_time(call: Call) -> DescribeClusterResponse | None:
@@ -195,7 +195,7 @@ async def test_an_answer_that_does_not_come_is_asked_for_again_within_the_deadli
 
 @run_async
 async def test_a_topic_is_looked_up_once() -> None:
-    async with ScriptedCluster() as cluster, connection_to(cluster.bootstrap) as connection:
+    async with FakeBrokers() as cluster, connection_to(cluster.bootstrap) as connection:
         cluster.topics["orders"] = [0, 0]
         for _ in range(3):
             assert len((await connection.find_topic("orders")).partitions) == 2
@@ -211,7 +211,7 @@ async def test_a_topic_is_looked_up_once() -> None:
 
 @run_async
 async def test_the_version_is_bounded_by_both_sides() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         cluster.limit_version(ApiKey.FETCH, 11)
         async with connection_to(cluster.bootstrap) as connection:
             assert await connection.highest_version(ApiKey.FETCH, 0, 12) == 11

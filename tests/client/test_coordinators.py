@@ -7,15 +7,15 @@ from headwater.client.coordinators import CoordinatorKind, find_coordinators
 from headwater.client.errors import DeadlineError, refusal
 from headwater.wire.api_keys import ApiKey
 from tests.support.async_tests import run_async
-from tests.support.fakes.peers.scripted_cluster import ScriptedCluster
-from tests.support.fakes.peers.scripted_coordinators import connection_to, place_coordinators
+from tests.support.fakes.peers.brokers import FakeBrokers
+from tests.support.fakes.peers.coordinators import connection_to, place_coordinators
 
 GROUP = CoordinatorKind.GROUP
 
 
 @run_async
 async def test_all_are_looked_up_at_once() -> None:
-    async with ScriptedCluster(broker_count=2) as cluster:
+    async with FakeBrokers(broker_count=2) as cluster:
         place_coordinators(cluster, {"a": 0, "b": 1, "c": -1, "d": 9})
         async with connection_to(cluster) as connection:
             found = await find_coordinators(connection, GROUP, ["a", "b", "c", "d"])
@@ -32,7 +32,7 @@ async def test_all_are_looked_up_at_once() -> None:
 
 @run_async
 async def test_an_older_broker_is_asked_about_one_at_a_time() -> None:
-    async with ScriptedCluster(broker_count=2) as cluster:
+    async with FakeBrokers(broker_count=2) as cluster:
         cluster.limit_version(ApiKey.FIND_COORDINATOR, 3)
         place_coordinators(cluster, {"a": 0, "b": 1})
         async with connection_to(cluster) as connection:
@@ -44,7 +44,7 @@ async def test_an_older_broker_is_asked_about_one_at_a_time() -> None:
 
 @run_async
 async def test_only_what_is_open_is_asked_again_until_a_coordinator_answers() -> None:
-    async with ScriptedCluster(broker_count=2) as cluster:
+    async with FakeBrokers(broker_count=2) as cluster:
         owners = {"steady": 0, "moving": 0, "late": -1}
         place_coordinators(cluster, owners)
         asked: list[tuple[int, list[str]]] = []
@@ -68,7 +68,7 @@ async def test_only_what_is_open_is_asked_again_until_a_coordinator_answers() ->
 
 @run_async
 async def test_a_coordinator_that_never_comes_is_told_with_the_reason() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         place_coordinators(cluster, {"a": -1})
         async with connection_to(cluster, timeout_s=0.1) as connection:
 

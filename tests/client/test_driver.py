@@ -22,8 +22,8 @@ from headwater.wire.messages.find_coordinator import Coordinator, FindCoordinato
 from headwater.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from headwater.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from tests.support.async_tests import run_async
-from tests.support.fakes.peers.scripted_cluster import Disconnect, ScriptedCluster
-from tests.support.fakes.peers.scripted_coordinators import connection_to, place_coordinators
+from tests.support.fakes.peers.brokers import Disconnect, FakeBrokers
+from tests.support.fakes.peers.coordinators import connection_to, place_coordinators
 
 GROUP = CoordinatorOf(CoordinatorKind.GROUP, "g")
 
@@ -67,7 +67,7 @@ class Asking:
 
 
 @asynccontextmanager
-async def driven(cluster: ScriptedCluster) -> AsyncIterator[tuple[Driver, Asking]]:
+async def driven(cluster: FakeBrokers) -> AsyncIterator[tuple[Driver, Asking]]:
     async with connection_to(cluster) as connection:
         machine = Asking()
         driver = Driver(connection, machine.coordinators, [machine])
@@ -77,13 +77,13 @@ async def driven(cluster: ScriptedCluster) -> AsyncIterator[tuple[Driver, Asking
             await driver.close()
 
 
-def answer_group_lists(cluster: ScriptedCluster) -> None:
+def answer_group_lists(cluster: FakeBrokers) -> None:
     cluster.script(ApiKey.LIST_GROUPS, lambda call: ListGroupsResponse(throttle_time_ms=7))
 
 
 @run_async
 async def test_an_answer_comes_to_who_asked() -> None:
-    async with ScriptedCluster(broker_count=2) as cluster:
+    async with FakeBrokers(broker_count=2) as cluster:
         answer_group_lists(cluster)
         async with driven(cluster) as (driver, machine):
             for target in (0, 1, None):
@@ -97,7 +97,7 @@ async def test_an_answer_comes_to_who_asked() -> None:
 
 @run_async
 async def test_the_order_is_kept_while_a_connection_is_made() -> None:
-    async with ScriptedCluster(broker_count=2) as cluster:
+    async with FakeBrokers(broker_count=2) as cluster:
         seen: list[str] = []
 
         def answer(call: Any) -> ListGroupsResponse:
@@ -118,7 +118,7 @@ async def test_the_order_is_kept_while_a_connection_is_made() -> None:
 
 @run_async
 async def test_what_is_not_answered_in_time_costs_the_connection() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         cluster.script(ApiKey.LIST_GROUPS, lambda call: None)
         async with driven(cluster) as (driver, machine):
             machine.put(0, timeout_s=0.05)
@@ -135,7 +135,7 @@ async def test_what_is_not_answered_in_time_costs_the_connection() -> None:
 @pytest.mark.parametrize("trouble", ["closed", "gone"])
 @run_async
 async def test_a_broker_that_is_away_is_told_as_something_that_may_pass(trouble: str) -> None:
-    async with ScriptedCluster(broker_count=2) as cluster:
+    async with FakeBrokers(broker_count=2) as cluster:
         cluster.script(ApiKey.LIST_GROUPS, lambda call: Disconnect())
         async with driven(cluster) as (driver, machine):
             machine.put(1 if trouble == "closed" else 9)
@@ -147,7 +147,7 @@ async def test_a_broker_that_is_away_is_told_as_something_that_may_pass(trouble:
 
 @run_async
 async def test_a_coordinator_is_looked_for_once_and_again_when_it_is_lost() -> None:
-    async with ScriptedCluster(broker_count=2) as cluster:
+    async with FakeBrokers(broker_count=2) as cluster:
         owners = {"g": 0}
         place_coordinators(cluster, owners)
         cluster.script(ApiKey.HEARTBEAT, lambda call: HeartbeatResponse())
@@ -177,7 +177,7 @@ async def test_a_coordinator_is_looked_for_once_and_again_when_it_is_lost() -> N
 
 @run_async
 async def test_a_broker_that_missed_the_failover_is_not_believed_for_ever() -> None:
-    async with ScriptedCluster(broker_count=3) as cluster:
+    async with FakeBrokers(broker_count=3) as cluster:
         # Broker 0, the first one that is asked, is cut off from the others and knows nothing of it.
         cluster.script(
             ApiKey.FIND_COORDINATOR,
@@ -201,7 +201,7 @@ async def test_a_broker_that_missed_the_failover_is_not_believed_for_ever() -> N
 
 @run_async
 async def test_no_coordinator_is_an_error_that_may_pass() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         place_coordinators(cluster, {"g": -1})
         async with driven(cluster) as (driver, machine):
             machine.put(GROUP)
@@ -212,7 +212,7 @@ async def test_no_coordinator_is_an_error_that_may_pass() -> None:
 
 @run_async
 async def test_machines_are_asked_at_the_time_they_name() -> None:
-    async with ScriptedCluster() as cluster, driven(cluster) as (driver, machine):
+    async with FakeBrokers() as cluster, driven(cluster) as (driver, machine):
         loop = asyncio.get_running_loop()
         answer_group_lists(cluster)
         driver.wake()
@@ -229,7 +229,7 @@ async def test_machines_are_asked_at_the_time_they_name() -> None:
 
 @run_async
 async def test_what_is_under_way_fails_when_the_driver_is_closed() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         place_coordinators(cluster, {"g": 0})
         cluster.script(ApiKey.FIND_COORDINATOR, lambda call: None)
         async with driven(cluster) as (driver, machine):

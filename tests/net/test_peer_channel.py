@@ -37,7 +37,7 @@ from headwater.wire.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from tests.support.fakes.peers.small_broker import SmallBroker, until
+from tests.support.fakes.peers.broker import FakeBroker, until
 from tests.support.fakes.peers.transports import RUNNERS
 from tests.support.tiers import rounds
 
@@ -60,7 +60,7 @@ def _run(loop: str, test: Callable[[], Awaitable[None]]) -> None:
 
 
 @asynccontextmanager
-async def _connected(broker: SmallBroker) -> AsyncIterator[PeerChannel]:
+async def _connected(broker: FakeBroker) -> AsyncIterator[PeerChannel]:
     endpoint = Endpoint("TEST", "127.0.0.1", 0)
     listener = await Listener.start(endpoint, broker, ConnectionLimits())
     channel = await PeerChannel.connect("127.0.0.1", listener.port, client_id="me", timeout_s=10)
@@ -86,7 +86,7 @@ async def _name(channel: PeerChannel, name: str, timeout_s: float = 10) -> str |
 @on_both_loops
 def test_a_request_gets_its_response_in_the_highest_common_version(loop: str) -> None:
     async def test() -> None:
-        async with _connected(SmallBroker()) as channel:
+        async with _connected(FakeBroker()) as channel:
             assert await _name(channel, "now") == "now"
             assert channel.versions[ApiKey.METADATA] == MetadataRequest.VERSIONS
             assert channel.version_of(_ask("x")) == MetadataRequest.VERSIONS.highest
@@ -103,7 +103,7 @@ def test_a_request_gets_its_response_in_the_highest_common_version(loop: str) ->
 @on_both_loops
 def test_many_requests_may_be_under_way(loop: str) -> None:
     async def test() -> None:
-        async with _connected(SmallBroker()) as channel:
+        async with _connected(FakeBroker()) as channel:
             futures = [channel.send_nowait(_ask(f"t{number}")) for number in range(300)]
             responses = await asyncio.gather(*futures)
             assert [each.cluster_id for each in responses] == [f"t{n}" for n in range(300)]
@@ -115,7 +115,7 @@ def test_many_requests_may_be_under_way(loop: str) -> None:
 @on_both_loops
 def test_a_request_that_is_given_up_disturbs_no_other(loop: str) -> None:
     async def test() -> None:
-        broker = SmallBroker()
+        broker = FakeBroker()
         async with _connected(broker) as channel:
             first = channel.send_nowait(_ask("hold 1"))
             second = channel.send_nowait(_ask("hold 2"))
@@ -137,7 +137,7 @@ def test_a_request_that_is_given_up_disturbs_no_other(loop: str) -> None:
 @on_both_loops
 def test_a_lost_connection_fails_all_who_wait(loop: str) -> None:
     async def test() -> None:
-        broker = SmallBroker()
+        broker = FakeBroker()
         async with _connected(broker) as channel:
             waiting = [channel.send_nowait(_ask(name)) for name in ("hold", "close")]
             await until(lambda: len(broker.held) == 1)
@@ -155,7 +155,7 @@ def test_a_lost_connection_fails_all_who_wait(loop: str) -> None:
 @on_both_loops
 def test_closing_fails_all_who_wait_and_may_be_repeated(loop: str) -> None:
     async def test() -> None:
-        async with _connected(SmallBroker()) as channel:
+        async with _connected(FakeBroker()) as channel:
             waiting = channel.send_nowait(_ask("hold"))
             await channel.close()
             with pytest.raises(PeerUnavailableError, match="was closed"):
@@ -174,7 +174,7 @@ def test_a_peer_that_sends_garbage_is_given_up(
     loop: str, name: str, error: type[Exception]
 ) -> None:
     async def test() -> None:
-        async with _connected(SmallBroker()) as channel:
+        async with _connected(FakeBroker()) as channel:
             with pytest.raises(error):
                 await _name(channel, name)
             await until(lambda: channel.is_closed)
@@ -185,7 +185,7 @@ def test_a_peer_that_sends_garbage_is_given_up(
 @on_both_loops
 def test_requests_without_an_answer_are_sent_and_waited_for_by_drain(loop: str) -> None:
     async def test() -> None:
-        broker = SmallBroker()
+        broker = FakeBroker()
         async with _connected(broker) as channel:
             partition = PartitionProduceData(records=b"x" * 500_000)
             request = ProduceRequest(
@@ -207,7 +207,7 @@ def test_a_large_response_is_received_into_one_buffer(loop: str) -> None:
     records = os.urandom(1000) * rounds(10_000, 50_000)
 
     async def test() -> None:
-        async with _connected(SmallBroker(records)) as channel:
+        async with _connected(FakeBroker(records)) as channel:
             response = await channel.send(FetchRequest(), timeout_s=30)
             assert isinstance(response, FetchResponse)
             view = response.responses[0].partitions[0].records
@@ -251,7 +251,7 @@ def test_somebody_who_hangs_up_is_unavailable(loop: str) -> None:
     async def test() -> None:
         limits = ConnectionLimits(connections_max=0)
         endpoint = Endpoint("TEST", "127.0.0.1", 0)
-        listener = await Listener.start(endpoint, SmallBroker(), limits)
+        listener = await Listener.start(endpoint, FakeBroker(), limits)
         with pytest.raises(PeerUnavailableError):
             await PeerChannel.connect("127.0.0.1", listener.port, timeout_s=10)
         await listener.close(grace_s=0)
@@ -277,7 +277,7 @@ def test_both_ends_work_on_a_simulated_network(seed: int) -> None:
 
     async def serve() -> Listener:
         limits = ConnectionLimits(requests_in_flight_max=4, queued_bytes_max=100)
-        return await Listener.start(Endpoint("P", "", 9092), SmallBroker(records), limits)
+        return await Listener.start(Endpoint("P", "", 9092), FakeBroker(records), limits)
 
     async def ask() -> None:
         nonlocal answered

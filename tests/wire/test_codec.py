@@ -43,7 +43,7 @@ from headwater.wire.messages.produce import (
 from headwater.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from headwater.wire.reader_source import REQUEST_ELEMENTS_MAX, STRING_BYTES_MAX
 from headwater.wire.writer_source import UNCOPIED_SIZE_MIN
-from tests.support.fakes.peers.fake_region import FakeRegion
+from tests.support.fakes.peers.region import FakeRegion
 
 
 def fetch_response(*records: Records | None) -> FetchResponse:

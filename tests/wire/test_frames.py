@@ -21,7 +21,7 @@ from headwater.wire.messages.api_versions import ApiVersionsRequest, ApiVersions
 from headwater.wire.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from headwater.wire.messages.metadata import MetadataRequest, MetadataResponse
 from headwater.wire.schema import Message
-from tests.support.fakes.peers.fake_region import FakeRegion
+from tests.support.fakes.peers.region import FakeRegion
 from tests.support.values.kio_messages import message_kinds, random_pair
 
 

@@ -30,7 +30,7 @@ from headwater.replication.waiting.parked_requests import ParkedRequests
 from headwater.sim.campaigns.logs import DIRECTORY, NOW_MS, batch_of, open_log
 from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.sim.virtual_loop import VirtualLoop
-from tests.support.models.led_partition import HeldThreads, PlayedController
+from tests.support.models.led_partition import FakeController, HeldThreads
 from tests.support.tiers import rounds
 
 TOPIC_ID = uuid.UUID(int=5)
@@ -44,7 +44,7 @@ class _Leader:
 
     def __init__(self, loop: VirtualLoop, *, is_watched: bool) -> None:
         self.clock = ManualClock()
-        self.controller = PlayedController()
+        self.controller = FakeController()
         self.parked = ParkedRequests(LoopTimer(loop))
         parts = PartitionParts(
             0,

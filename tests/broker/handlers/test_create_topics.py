@@ -18,7 +18,7 @@ from headwater.wire.messages.create_topics import (
     CreateTopicsResponse,
 )
 from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
-from tests.support.fakes.peers.small_broker import until
+from tests.support.fakes.peers.broker import until
 
 VERSIONS = range(2, 8)
 ZERO = uuid.UUID(int=0)

@@ -15,7 +15,7 @@ from headwater.coordinator.outcome import ProducerIdentity
 from headwater.storage.producers.transaction_verification import Question
 from headwater.wire.records import Record, encode_batch
 from tests.support.brokers.running_broker import RunningBroker, batch_of, run_broker_scenario
-from tests.support.fakes.peers.small_broker import until
+from tests.support.fakes.peers.broker import until
 from tests.support.traffic.transactional_client import (
     Partition,
     TransactionalProducer,

@@ -41,7 +41,7 @@ from tests.support.values.offset_requests import (
 PRODUCER = ProducerIdentity(7, 2)
 
 
-class ScriptedTransactions:
+class FakeTransactions:
     """Gives the same answer for all partitions, and remembers what it was asked."""
 
     def __init__(self, code: ErrorCode = ErrorCode.NONE) -> None:
@@ -62,7 +62,7 @@ class ScriptedTransactions:
         return dict.fromkeys(partitions, KafkaError(self.code) if self.code else None)
 
     @classmethod
-    def on(cls, broker: HandlerBroker, code: ErrorCode = ErrorCode.NONE) -> ScriptedTransactions:
+    def on(cls, broker: HandlerBroker, code: ErrorCode = ErrorCode.NONE) -> FakeTransactions:
         scripted = cls(code)
         broker.context.transaction_partitions = cast(TransactionPartitions, scripted)
         return scripted
@@ -99,7 +99,7 @@ def test_offsets_are_part_of_the_transaction(tmp_path: Path, version: int) -> No
     async def scenario(broker: HandlerBroker) -> None:
         await broker.create_topic("orders")
         await broker.context.coordinator_topics.ensure(CoordinatorKind.GROUP)
-        transactions = ScriptedTransactions.on(broker)
+        transactions = FakeTransactions.on(broker)
         groups = broker.context.groups
         assert await codes(broker, commit_request(), version) == [
             0,
@@ -132,7 +132,7 @@ def test_nothing_is_written_outside_of_a_transaction(
     async def scenario(broker: HandlerBroker) -> None:
         await broker.create_topic("orders")
         await broker.context.coordinator_topics.ensure(CoordinatorKind.GROUP)
-        ScriptedTransactions.on(broker, code)
+        FakeTransactions.on(broker, code)
         assert await codes(broker, commit_request(), version) == [
             told,
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -149,7 +149,7 @@ def test_members_that_are_none(tmp_path: Path) -> None:
     async def scenario(broker: HandlerBroker) -> None:
         await broker.create_topic("orders")
         await broker.context.coordinator_topics.ensure(CoordinatorKind.GROUP)
-        transactions = ScriptedTransactions.on(broker)
+        transactions = FakeTransactions.on(broker)
         request = commit_request(generation_id=4, member_id="somebody")
         assert (await codes(broker, request, 5))[0] == ErrorCode.ILLEGAL_GENERATION
         transactions.asked.clear()
@@ -163,7 +163,7 @@ def test_a_commit_that_comes_after_the_end_is_refused(tmp_path: Path) -> None:
     async def scenario(broker: HandlerBroker) -> None:
         await broker.create_topic("orders")
         await broker.context.coordinator_topics.ensure(CoordinatorKind.GROUP)
-        ScriptedTransactions.on(broker)
+        FakeTransactions.on(broker)
         groups = broker.context.groups
         assert (await codes(broker, commit_request(), 5))[0] == 0
         next_epoch = ProducerIdentity(PRODUCER.producer_id, PRODUCER.producer_epoch + 1)

@@ -21,7 +21,7 @@ from headwater.wire.messages.txn_offset_commit import (
 )
 from headwater.wire.messages.write_txn_markers import WriteTxnMarkersResponse
 from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
-from tests.support.fakes.peers.small_broker import until
+from tests.support.fakes.peers.broker import until
 from tests.support.traffic.transactional_client import marker_codes, marker_request
 
 

@@ -34,7 +34,7 @@ from headwater.wire.messages.metadata import (
     MetadataResponse,
 )
 from tests.support.async_tests import run_async
-from tests.support.fakes.peers.small_broker import SmallBroker, until
+from tests.support.fakes.peers.broker import FakeBroker, until
 
 _OWN, _OTHER = 1, 2
 _SECRET = b"s" * 32
@@ -74,12 +74,12 @@ def _proof(broker_id: int) -> BrokerProof:
     return BrokerProof(_SECRET, "cluster", broker_id, secrets.token_bytes)
 
 
-def _other() -> SmallBroker:
-    return SmallBroker(proof=_proof(_OTHER))
+def _other() -> FakeBroker:
+    return FakeBroker(proof=_proof(_OTHER))
 
 
 async def _listen(
-    broker: SmallBroker, limits: ConnectionLimits | None = None
+    broker: FakeBroker, limits: ConnectionLimits | None = None
 ) -> tuple[Listener, EndpointInfo]:
     endpoint = Endpoint("TEST", "127.0.0.1", 0)
     listener = await Listener.start(endpoint, broker, limits or ConnectionLimits())
@@ -203,9 +203,9 @@ async def test_brokers_use_the_listener_that_is_meant_for_them() -> None:
 @run_async
 async def test_nothing_is_told_to_those_who_do_not_prove_to_be_the_broker() -> None:
     strangers = [
-        SmallBroker(proof=_proof(3)),
-        SmallBroker(proof=BrokerProof(b"x" * 32, "cluster", _OTHER, secrets.token_bytes)),
-        SmallBroker(proof=BrokerProof(_SECRET, "elsewhere", _OTHER, secrets.token_bytes)),
+        FakeBroker(proof=_proof(3)),
+        FakeBroker(proof=BrokerProof(b"x" * 32, "cluster", _OTHER, secrets.token_bytes)),
+        FakeBroker(proof=BrokerProof(_SECRET, "elsewhere", _OTHER, secrets.token_bytes)),
     ]
     for stranger in strangers:
         limits = ConnectionLimits()
@@ -225,7 +225,7 @@ async def test_nothing_is_told_to_those_who_do_not_prove_to_be_the_broker() -> N
 
 @run_async
 async def test_nor_to_those_who_answer_with_something_else() -> None:
-    class Babbler(SmallBroker):
+    class Babbler(FakeBroker):
         def __call__(self, exchange: Exchange) -> None:
             header = read_request_header(exchange.frame)
             if header.api_key == ApiKey.PROVE_BROKER:

@@ -10,7 +10,7 @@ from headwater.broker.topics import auto_creation
 from headwater.broker.topics.auto_creation import create_missing
 from headwater.cluster.image.change import ImageChange
 from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
-from tests.support.fakes.peers.small_broker import until
+from tests.support.fakes.peers.broker import until
 
 
 def test_clients_that_ask_at_the_same_time_find_one_topic(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from tests.support.brokers.running_broker import (
     fetch_request,
     run_broker_scenario,
 )
-from tests.support.fakes.peers.small_broker import until
+from tests.support.fakes.peers.broker import until
 from tests.support.tiers import rounds
 from tests.support.traffic.transactional_client import (
     TransactionalProducer,

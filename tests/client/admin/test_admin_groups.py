@@ -46,8 +46,8 @@ from headwater.wire.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from tests.support.async_tests import run_async
-from tests.support.fakes.peers.scripted_cluster import Call, ScriptedCluster
-from tests.support.fakes.peers.scripted_coordinators import connection_to, place_coordinators
+from tests.support.fakes.peers.brokers import Call, FakeBrokers
+from tests.support.fakes.peers.coordinators import connection_to, place_coordinators
 
 ORDERS = [TopicPartition("orders", number) for number in range(3)]
 ASSIGNED = [AssignedTopic(topic="orders", partitions=[2, 0])]
@@ -59,7 +59,7 @@ def with_version(body: bytes, version: int = 1) -> bytes:
 
 @run_async
 async def test_the_groups_of_all_brokers_are_listed() -> None:
-    async with ScriptedCluster(broker_count=2) as cluster:
+    async with FakeBrokers(broker_count=2) as cluster:
         answers = [
             ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
             ListGroupsResponse(
@@ -172,7 +172,7 @@ def classic_groups(call: Call) -> classic_messages.DescribeGroupsResponse:
     )
 
 
-async def describe(cluster: ScriptedCluster, *group_ids: str) -> Outcomes[str, GroupDescription]:
+async def describe(cluster: FakeBrokers, *group_ids: str) -> Outcomes[str, GroupDescription]:
     place_coordinators(cluster, dict.fromkeys(group_ids, 0))
     cluster.script(ApiKey.CONSUMER_GROUP_DESCRIBE, consumer_groups)
     cluster.script(ApiKey.DESCRIBE_GROUPS, classic_groups)
@@ -182,7 +182,7 @@ async def describe(cluster: ScriptedCluster, *group_ids: str) -> Outcomes[str, G
 
 @run_async
 async def test_groups_of_both_protocols_are_described() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         described = await describe(cluster, "new", "old", "connect", "dead", "absent", "secret")
         new, old, connect = (described[group_id] for group_id in ("new", "old", "connect"))
         assert not isinstance(new, KafkaError)
@@ -211,7 +211,7 @@ async def test_groups_of_both_protocols_are_described() -> None:
 
 @run_async
 async def test_a_cluster_without_the_consumer_protocol_is_not_asked_about_it() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         del cluster.versions[ApiKey.CONSUMER_GROUP_DESCRIBE]
         described = await describe(cluster, "old")
         assert not isinstance(described["old"], KafkaError)
@@ -220,7 +220,7 @@ async def test_a_cluster_without_the_consumer_protocol_is_not_asked_about_it() -
 
 @run_async
 async def test_committed_offsets_are_listed_when_they_are_stable() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         place_coordinators(cluster, {"g": 0, "none": 0})
         codes = [int(ErrorCode.UNSTABLE_OFFSET_COMMIT), 0]
 
@@ -269,7 +269,7 @@ async def test_committed_offsets_are_listed_when_they_are_stable() -> None:
 
 @run_async
 async def test_offsets_are_committed_for_a_group_without_members() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         place_coordinators(cluster, {"g": 0})
         answers = [{0: 14, 1: 14, 2: 14}, {0: 0, 1: 3, 2: 12}]
 
@@ -315,7 +315,7 @@ async def test_offsets_are_committed_for_a_group_without_members() -> None:
 
 @run_async
 async def test_offsets_are_deleted_unless_the_group_reads_them() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         place_coordinators(cluster, {"g": 0, "absent": 0})
 
         def delete(call: Call) -> OffsetDeleteResponse:
@@ -351,7 +351,7 @@ async def test_offsets_are_deleted_unless_the_group_reads_them() -> None:
 
 @run_async
 async def test_groups_are_deleted_one_by_one() -> None:
-    async with ScriptedCluster(broker_count=2) as cluster:
+    async with FakeBrokers(broker_count=2) as cluster:
         place_coordinators(cluster, {"a": 0, "b": 1, "c": 1})
         codes = {"a": 0, "b": 68, "c": 69}
         cluster.script(
@@ -374,7 +374,7 @@ async def test_groups_are_deleted_one_by_one() -> None:
 
 @run_async
 async def test_members_are_removed_by_either_of_their_ids() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         place_coordinators(cluster, {"g": 0, "absent": 0})
 
         def leave(call: Call) -> LeaveGroupResponse:

@@ -30,10 +30,10 @@ from headwater.wire.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from tests.support.async_tests import run_async
-from tests.support.fakes.peers.scripted_cluster import Call, Disconnect, ScriptedCluster
+from tests.support.fakes.peers.brokers import Call, Disconnect, FakeBrokers
 
 
-def connection_to(cluster: ScriptedCluster, timeout_s: float = 10.0) -> ClusterConnection:
+def connection_to(cluster: FakeBrokers, timeout_s: float = 10.0) -> ClusterConnection:
     return ClusterConnection(
         cluster.bootstrap,
         timeout_s=timeout_s,
@@ -44,7 +44,7 @@ def connection_to(cluster: ScriptedCluster, timeout_s: float = 10.0) -> ClusterC
 
 @run_async
 async def test_each_topic_has_its_own_outcome_and_only_what_may_pass_is_repeated() -> None:
-    async with ScriptedCluster(broker_count=2) as cluster:
+    async with FakeBrokers(broker_count=2) as cluster:
 
         def create(call: Call) -> CreateTopicsResponse:
             """Broker 0 is not the controller any more, but learns that only when it is asked."""
@@ -80,7 +80,7 @@ async def test_each_topic_has_its_own_outcome_and_only_what_may_pass_is_repeated
 
 @run_async
 async def test_what_never_passes_ends_as_a_deadline_for_those_it_concerns() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         cluster.script(
             ApiKey.CREATE_TOPICS,
             lambda call: CreateTopicsResponse(
@@ -109,7 +109,7 @@ async def test_what_never_passes_ends_as_a_deadline_for_those_it_concerns() -> N
 
 @run_async
 async def test_an_answer_that_leaves_something_out() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         cluster.script(ApiKey.CREATE_TOPICS, lambda call: CreateTopicsResponse())
         async with connection_to(cluster) as connection:
             with pytest.raises(KafkaError, match="left out orders, which was asked for"):
@@ -118,7 +118,7 @@ async def test_an_answer_that_leaves_something_out() -> None:
 
 @run_async
 async def test_what_changes_something_raises_all_that_failed() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         codes = {"good": 0, "old": 36, "odd": 17}
         cluster.script(
             ApiKey.CREATE_TOPICS,
@@ -200,7 +200,7 @@ def _parts_of(annotation: object) -> set[object]:
 
 @run_async
 async def test_nothing_asked_is_nothing_sent() -> None:
-    async with ScriptedCluster() as cluster, connection_to(cluster) as connection:
+    async with FakeBrokers() as cluster, connection_to(cluster) as connection:
         assert await AdminOperations(connection).create_topics([]) == {}
         assert await AdminOperations(connection).list_offsets({}) == {}
         assert {call.api_key for call in cluster.calls} == {ApiKey.API_VERSIONS, ApiKey.METADATA}
@@ -228,7 +228,7 @@ def listed(call: Call, error_code: int = 0) -> ListOffsetsResponse:
 
 @run_async
 async def test_partitions_are_asked_for_at_their_leaders_which_may_move() -> None:
-    async with ScriptedCluster(broker_count=3) as cluster:
+    async with FakeBrokers(broker_count=3) as cluster:
         cluster.topics["orders"] = [0, 1, 2, 0]
 
         def answer(call: Call) -> ListOffsetsResponse | Disconnect:
@@ -256,7 +256,7 @@ async def test_partitions_are_asked_for_at_their_leaders_which_may_move() -> Non
 
 @run_async
 async def test_what_does_not_exist_is_told_at_once_beside_what_does() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         cluster.topics["orders"] = [0]
         cluster.script(ApiKey.LIST_OFFSETS, listed)
         present = TopicPartition("orders", 0)
@@ -274,7 +274,7 @@ async def test_what_does_not_exist_is_told_at_once_beside_what_does() -> None:
 
 @run_async
 async def test_a_partition_without_a_leader_is_waited_for() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         cluster.topics["orders"] = [-1]
         cluster.script(ApiKey.LIST_OFFSETS, listed)
         key = TopicPartition("orders", 0)
@@ -289,7 +289,7 @@ async def test_a_partition_without_a_leader_is_waited_for() -> None:
 
 @run_async
 async def test_a_topic_with_many_partitions_comes_in_pages() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         pages: dict[int, tuple[list[int], int | None]] = {
             0: ([0, 1], 2),
             2: ([2, 3], 4),
@@ -330,7 +330,7 @@ async def test_a_topic_with_many_partitions_comes_in_pages() -> None:
 
 @run_async
 async def test_an_older_broker_describes_from_its_metadata() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         del cluster.versions[ApiKey.DESCRIBE_TOPIC_PARTITIONS]
         del cluster.versions[ApiKey.DESCRIBE_CLUSTER]
         del cluster.versions[ApiKey.DESCRIBE_PRODUCERS]

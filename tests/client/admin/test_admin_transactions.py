@@ -30,14 +30,14 @@ from headwater.wire.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from tests.support.async_tests import run_async
-from tests.support.fakes.peers.scripted_cluster import Call, ScriptedCluster
-from tests.support.fakes.peers.scripted_coordinators import connection_to, place_coordinators
+from tests.support.fakes.peers.brokers import Call, FakeBrokers
+from tests.support.fakes.peers.coordinators import connection_to, place_coordinators
 
 ORDERS = [TopicPartition("orders", number) for number in range(5)]
 NOW_MS = 1_000_000_000
 
 
-def listing(cluster: ScriptedCluster, ids: dict[str, int]) -> None:
+def listing(cluster: FakeBrokers, ids: dict[str, int]) -> None:
     """Broker 0 coordinates transactional ids with these producer ids."""
 
     def list_transactions(call: Call) -> ListTransactionsResponse:
@@ -59,7 +59,7 @@ def listing(cluster: ScriptedCluster, ids: dict[str, int]) -> None:
 
 @run_async
 async def test_the_transactions_of_all_coordinators_are_listed() -> None:
-    async with ScriptedCluster(broker_count=2) as cluster:
+    async with FakeBrokers(broker_count=2) as cluster:
         listing(cluster, {"b": 2, "a": 1})
         async with connection_to(cluster) as connection:
             admin = AdminOperations(connection)
@@ -78,7 +78,7 @@ async def test_the_transactions_of_all_coordinators_are_listed() -> None:
 
 @run_async
 async def test_filters_that_a_broker_does_not_know_are_not_left_out_silently() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         cluster.limit_version(ApiKey.LIST_TRANSACTIONS, 1)
         listing(cluster, {"a": 1})
         async with connection_to(cluster) as connection:
@@ -88,7 +88,7 @@ async def test_filters_that_a_broker_does_not_know_are_not_left_out_silently() -
                 await admin.list_transactions(transactional_id_pattern="a")
 
 
-def descriptions(cluster: ScriptedCluster, partitions: dict[str, list[int] | int]) -> None:
+def descriptions(cluster: FakeBrokers, partitions: dict[str, list[int] | int]) -> None:
     """Transactions with partitions of `orders`, or an error."""
 
     def describe(call: Call) -> DescribeTransactionsResponse:
@@ -117,7 +117,7 @@ def descriptions(cluster: ScriptedCluster, partitions: dict[str, list[int] | int
 
 @run_async
 async def test_transactions_are_described() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         descriptions(cluster, {"open": [1, 0], "idle": [], "absent": 105, "secret": 53})
         async with connection_to(cluster) as connection:
             described = await AdminOperations(connection).describe_transactions(
@@ -136,7 +136,7 @@ async def test_transactions_are_described() -> None:
 
 @run_async
 async def test_what_a_coordinator_does_not_own_hangs() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         cluster.topics["orders"] = [0] * 5
         listing(cluster, {"owner": 2, "elsewhere": 3, "forgotten": 4})
         descriptions(cluster, {"owner": [2], "elsewhere": [0], "forgotten": 105})
@@ -187,7 +187,7 @@ async def test_what_a_coordinator_does_not_own_hangs() -> None:
 
 @run_async
 async def test_a_transaction_is_aborted_by_its_leader() -> None:
-    async with ScriptedCluster(broker_count=2) as cluster:
+    async with FakeBrokers(broker_count=2) as cluster:
         cluster.topics["orders"] = [0, 1]
         codes = [int(ErrorCode.NOT_LEADER_OR_FOLLOWER), 0, int(ErrorCode.INVALID_PRODUCER_EPOCH)]
 

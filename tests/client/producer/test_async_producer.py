@@ -26,7 +26,7 @@ from headwater.wire.messages.produce import (
 )
 from tests.support.async_tests import run_async
 from tests.support.brokers.clusters import Cluster
-from tests.support.fakes.peers.scripted_cluster import Call, Disconnect, ScriptedCluster
+from tests.support.fakes.peers.brokers import Call, Disconnect, FakeBrokers
 
 
 def test_records_are_awaited(cluster: Cluster) -> None:
@@ -105,7 +105,7 @@ async def test_time_and_connections_come_from_outside_and_no_thread_is_started()
         connected.append(address)
         return await connect_channel(address, client_id, timeout_s)
 
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         cluster.topics["orders"] = [0]
         requests: list[ProduceRequest] = []
 
@@ -131,7 +131,7 @@ async def test_time_and_connections_come_from_outside_and_no_thread_is_started()
 @run_async
 async def test_who_waits_for_a_topic_in_vain_is_told_why() -> None:
     async with (
-        ScriptedCluster() as cluster,
+        FakeBrokers() as cluster,
         AsyncProducer(
             bootstrap_servers=cluster.bootstrap, acks=0, max_block_ms=250, retry_backoff_ms=10
         ) as producer,
@@ -148,7 +148,7 @@ async def test_who_waits_for_a_topic_in_vain_is_told_why() -> None:
 
 @run_async
 async def test_a_topic_that_is_created_meanwhile_is_found() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         cluster.script(ApiKey.PRODUCE, lambda call: None)
         async with AsyncProducer(
             bootstrap_servers=cluster.bootstrap, acks=0, retry_backoff_ms=10
@@ -162,7 +162,7 @@ async def test_a_topic_that_is_created_meanwhile_is_found() -> None:
 
 @run_async
 async def test_a_full_buffer_is_waited_for_and_then_told() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         cluster.topics["orders"] = [0]
         # Produce requests are never answered.
         cluster.script(ApiKey.PRODUCE, lambda call: None)
@@ -186,7 +186,7 @@ async def test_a_full_buffer_is_waited_for_and_then_told() -> None:
 
 @run_async
 async def test_a_cut_connection_is_made_again() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         cluster.topics["orders"] = [0]
         answers = iter([Disconnect(), Disconnect()])
         cluster.script(ApiKey.PRODUCE, lambda call: next(answers, None))
@@ -209,7 +209,7 @@ async def test_a_cut_connection_is_made_again() -> None:
 
 @run_async
 async def test_a_cancelled_wait_leaves_the_record_alone() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         cluster.topics["orders"] = [0]
         cluster.script(ApiKey.PRODUCE, lambda call: None)
         producer = AsyncProducer(bootstrap_servers=cluster.bootstrap, enable_idempotence=False)
@@ -239,7 +239,7 @@ async def test_after_a_loss_every_later_call_fails_until_there_is_a_new_producer
             ]
         )
 
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         cluster.topics["orders"] = [0]
         cluster.script(ApiKey.INIT_PRODUCER_ID, lambda call: InitProducerIdResponse(producer_id=7))
         cluster.script(ApiKey.PRODUCE, answer)

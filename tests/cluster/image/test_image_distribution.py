@@ -20,7 +20,7 @@ from tests.support.waiting import TIMEOUT_S
 OWN_ID = 0
 
 
-class PlayedBrokers:
+class FakeBrokers:
     """Brokers that follow messages as real ones do, unless a test has something else in mind."""
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 @run_async
 async def test_a_published_change_is_everywhere() -> None:
-    brokers = PlayedBrokers()
+    brokers = FakeBrokers()
     distribution = ImageDistribution(OWN_ID, brokers.send, Deposed(), BackgroundTasks())
     await publish(distribution, first_change(0, 1, 2))
     await publish(distribution, new_topic(distribution.image, "orders"))
@@ -102,7 +102,7 @@ async def test_a_published_change_is_everywhere() -> None:
 
 @run_async
 async def test_changes_that_come_meanwhile_are_one_message() -> None:
-    brokers = PlayedBrokers()
+    brokers = FakeBrokers()
     distribution = ImageDistribution(OWN_ID, brokers.send, Deposed(), BackgroundTasks())
     await publish(distribution, first_change(0, 1))
     brokers.hanging = {1}
@@ -118,7 +118,7 @@ async def test_changes_that_come_meanwhile_are_one_message() -> None:
 
 @run_async
 async def test_a_lost_answer_is_made_good_by_a_snapshot() -> None:
-    brokers = PlayedBrokers()
+    brokers = FakeBrokers()
     distribution = ImageDistribution(OWN_ID, brokers.send, Deposed(), BackgroundTasks())
     await publish(distribution, first_change(0, 1))
     brokers.answers_lost = {1: 1}
@@ -136,7 +136,7 @@ async def test_nobody_waits_for_a_broker_that_cannot_be_reached(
 ) -> None:
     monkeypatch.setattr(image_distribution, "WARN_AFTER_S", 0.05)
     monkeypatch.setattr(image_distribution, "RETRY_PAUSE_S", 0.01)
-    brokers = PlayedBrokers()
+    brokers = FakeBrokers()
     brokers.unreachable = {2}
     distribution = ImageDistribution(OWN_ID, brokers.send, Deposed(), BackgroundTasks())
     await publish(distribution, first_change(0, 1, 2))
@@ -157,7 +157,7 @@ async def test_a_broker_that_hangs_is_waited_for_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(image_distribution, "FOLLOW_LIMIT_S", 0.05)
-    brokers = PlayedBrokers()
+    brokers = FakeBrokers()
     brokers.hanging = {2}
     distribution = ImageDistribution(OWN_ID, brokers.send, Deposed(), BackgroundTasks())
     await publish(distribution, first_change(0, 1, 2))
@@ -171,7 +171,7 @@ async def test_a_broker_that_hangs_is_waited_for_once(
 
 @run_async
 async def test_another_life_of_a_broker_begins_with_a_snapshot() -> None:
-    brokers = PlayedBrokers()
+    brokers = FakeBrokers()
     distribution = ImageDistribution(OWN_ID, brokers.send, Deposed(), BackgroundTasks())
     await publish(distribution, first_change(0, 1))
     del brokers.images[1]
@@ -189,7 +189,7 @@ async def test_another_life_of_a_broker_begins_with_a_snapshot() -> None:
 async def test_a_broker_that_knows_a_later_controller_ends_this_one(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    brokers = PlayedBrokers()
+    brokers = FakeBrokers()
     deposed = Deposed()
     distribution = ImageDistribution(OWN_ID, brokers.send, deposed, BackgroundTasks())
     await publish(distribution, first_change(0, 1))

@@ -16,7 +16,7 @@ from headwater.client.ranges import range_fetches
 from headwater.pipeline.connector.data_loss import DataLossError
 from headwater.pipeline.connector.range_reader import close_clients
 from headwater.testing.running_broker import RunningBroker
-from tests.support.spark.played_spark import PlayedQuery
+from tests.support.spark.fake_spark import FakeQuery
 from tests.support.spark.source_reading import Place, send, span
 from tests.support.tiers import rounds
 
@@ -34,9 +34,9 @@ def admin(broker: RunningBroker) -> Iterator[Admin]:
         yield admin
 
 
-def query(broker: RunningBroker, **options: object) -> PlayedQuery:
+def query(broker: RunningBroker, **options: object) -> FakeQuery:
     given = {name.replace("__", "."): str(value) for name, value in options.items()}
-    return PlayedQuery({"kafka.bootstrap.servers": broker.bootstrap, **given})
+    return FakeQuery({"kafka.bootstrap.servers": broker.bootstrap, **given})
 
 
 def test_limits(broker: RunningBroker) -> None:
@@ -252,7 +252,7 @@ def test_only_what_is_committed_is_read(broker: RunningBroker) -> None:
         producer.flush()
         assert not committed.run_batch() and everything.run_batch()
         # Who has read an open transaction and goes on with committed records has lost nothing.
-        switched = PlayedQuery(committed.options, list(everything.offsets), 1)
+        switched = FakeQuery(committed.options, list(everything.offsets), 1)
         assert not switched.run_batch()
         producer.abort_transaction()
         assert committed.run_batch()

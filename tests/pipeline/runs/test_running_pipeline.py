@@ -11,7 +11,7 @@ from headwater.pipeline.runs.run_record import RunRecord, RunState
 from headwater.pipeline.runs.running_pipeline import RunningPipeline, Wish
 
 
-class PlayedQuery:
+class FakeQuery:
     """A query that makes batches until it has made all, fails, or is stopped."""
 
     def __init__(self, name: str, *, batch_ms: int = 1000, pause_ms: int = 0) -> None:
@@ -67,10 +67,10 @@ class PlayedQuery:
         self.stopped_ms = self.now_ms
 
 
-class PlayedSurroundings:
+class FakeSurroundings:
     """Time that passes when somebody waits."""
 
-    def __init__(self, queries: Sequence[PlayedQuery]) -> None:
+    def __init__(self, queries: Sequence[FakeQuery]) -> None:
         self._queries = queries
         self._now_ms = 0
         self.at: dict[int, Callable[[], None]] = {}
@@ -102,9 +102,9 @@ class PlayedSurroundings:
 
 
 def play(
-    directory: Path, *queries: PlayedQuery, grace_s: float = 60.0, endless: bool = False
-) -> tuple[RunningPipeline, PlayedSurroundings]:
-    surroundings = PlayedSurroundings(queries)
+    directory: Path, *queries: FakeQuery, grace_s: float = 60.0, endless: bool = False
+) -> tuple[RunningPipeline, FakeSurroundings]:
+    surroundings = FakeSurroundings(queries)
     record = RunRecord("pipe", RunState.STARTING, 1, "here", 0, 0)
     running = RunningPipeline(
         RunDirectory(directory),
@@ -119,7 +119,7 @@ def play(
 
 
 def test_a_run_ends_when_all_queries_have(tmp_path: Path) -> None:
-    fast, slow = PlayedQuery("fast", batch_ms=100), PlayedQuery("slow")
+    fast, slow = FakeQuery("fast", batch_ms=100), FakeQuery("slow")
     fast.batch_count_max, slow.batch_count_max = 7, 3
     running, surroundings = play(tmp_path, fast, slow)
     record = running.run()
@@ -135,7 +135,7 @@ def test_a_run_without_queries_is_finished(tmp_path: Path) -> None:
 
 
 def test_one_that_fails_ends_the_others(tmp_path: Path) -> None:
-    good, bad = PlayedQuery("good", pause_ms=200), PlayedQuery("bad")
+    good, bad = FakeQuery("good", pause_ms=200), FakeQuery("bad")
     bad.fails_after = 2
     record = play(tmp_path, good, bad)[0].run()
     assert (record.state, record.error) == (RunState.FAILED, "bad: boom")
@@ -144,7 +144,7 @@ def test_one_that_fails_ends_the_others(tmp_path: Path) -> None:
 
 
 def test_an_endless_query_that_ends_has_failed(tmp_path: Path) -> None:
-    query = PlayedQuery("q")
+    query = FakeQuery("q")
     query.batch_count_max = 2
     record = play(tmp_path, query, endless=True)[0].run()
     assert record.state is RunState.FAILED
@@ -152,7 +152,7 @@ def test_an_endless_query_that_ends_has_failed(tmp_path: Path) -> None:
 
 
 def test_an_endless_query_that_is_stopped_has_not(tmp_path: Path) -> None:
-    running, surroundings = play(tmp_path, PlayedQuery("q"), endless=True)
+    running, surroundings = play(tmp_path, FakeQuery("q"), endless=True)
     surroundings.later(Wish.STOP, 1000)
     record = running.run()
     assert (record.state, record.error, record.queries[0].error) == (RunState.STOPPED, "", "")
@@ -160,7 +160,7 @@ def test_an_endless_query_that_is_stopped_has_not(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("by_file", [True, False])
 def test_an_orderly_end_waits_for_the_batch(tmp_path: Path, by_file: bool) -> None:
-    query = PlayedQuery("q", batch_ms=3000, pause_ms=200)
+    query = FakeQuery("q", batch_ms=3000, pause_ms=200)
     running, surroundings = play(tmp_path, query)
     if by_file:
         surroundings.at[3500] = lambda: RunDirectory(tmp_path).ask_to_stop(StopRequest.GRACEFULLY)
@@ -174,7 +174,7 @@ def test_an_orderly_end_waits_for_the_batch(tmp_path: Path, by_file: bool) -> No
 
 
 def test_a_query_without_a_pause_is_ended_right_after_a_batch(tmp_path: Path) -> None:
-    query = PlayedQuery("q", batch_ms=3000)
+    query = FakeQuery("q", batch_ms=3000)
     running, surroundings = play(tmp_path, query)
     surroundings.later(Wish.STOP, 3500)
     running.run()
@@ -182,7 +182,7 @@ def test_a_query_without_a_pause_is_ended_right_after_a_batch(tmp_path: Path) ->
 
 
 def test_the_time_to_finish_a_batch_is_bounded(tmp_path: Path) -> None:
-    query = PlayedQuery("q", batch_ms=500_000)
+    query = FakeQuery("q", batch_ms=500_000)
     running, surroundings = play(tmp_path, query, grace_s=10.0)
     surroundings.later(Wish.STOP, 1000)
     assert running.run().state is RunState.STOPPED
@@ -190,7 +190,7 @@ def test_the_time_to_finish_a_batch_is_bounded(tmp_path: Path) -> None:
 
 
 def test_an_end_now_waits_for_nothing(tmp_path: Path) -> None:
-    query = PlayedQuery("q", batch_ms=500_000)
+    query = FakeQuery("q", batch_ms=500_000)
     running, surroundings = play(tmp_path, query)
     surroundings.later(Wish.STOP, 1000)
     surroundings.at[4000] = lambda: RunDirectory(tmp_path).ask_to_stop(StopRequest.NOW)
@@ -199,7 +199,7 @@ def test_an_end_now_waits_for_nothing(tmp_path: Path) -> None:
 
 
 def test_the_record_tells_that_an_idle_run_is_alive(tmp_path: Path) -> None:
-    query = PlayedQuery("q", batch_ms=1, pause_ms=900_000)
+    query = FakeQuery("q", batch_ms=1, pause_ms=900_000)
     running, surroundings = play(tmp_path, query)
     seen = []
 
@@ -214,7 +214,7 @@ def test_the_record_tells_that_an_idle_run_is_alive(tmp_path: Path) -> None:
 
 
 def test_a_query_that_cannot_be_stopped_does_not_keep_the_run(tmp_path: Path) -> None:
-    class Stubborn(PlayedQuery):
+    class Stubborn(FakeQuery):
         def stop(self) -> None:
             raise TimeoutError("it does not end")
 

@@ -19,7 +19,7 @@ from headwater.sim.clock import SimulatedClock
 from headwater.sim.virtual_loop import VirtualLoop
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.retention import apply_retention, delete_records_before
-from tests.support.fakes.played_leader import NODE_ID, PlayedLeader, follower_of, image_of
+from tests.support.fakes.leader import NODE_ID, FakeLeader, follower_of, image_of
 
 OPTIONS = FetcherOptions()
 
@@ -31,7 +31,7 @@ class Following:
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
-        self.leader = PlayedLeader()
+        self.leader = FakeLeader()
         self.options = OPTIONS
         self.truncated: list[tuple[str, int]] = []
         self.fetchers = ReplicaFetchers(

@@ -24,7 +24,7 @@ from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.directories.directory_entries import EntryKind, list_entries
 from headwater.storage.directories.log_directories import LogDirectories
 from tests.support.async_tests import run_async
-from tests.support.models.led_partition import PlayedController, WrittenEvents
+from tests.support.models.led_partition import FakeController, WrittenEvents
 
 OWN = 1  # The number of the broker under test.
 PATHS = ["/a", "/b"]
@@ -64,7 +64,7 @@ class _Broker:
         self.disk = disk or FaultyDisk(directories=PATHS)
         self.directories: LogDirectories = open_directories(self.disk, PATHS)
         self.events = _Events()
-        self.controller = PlayedController()
+        self.controller = FakeController()
         self.clock = ManualClock(NOW_MS)
         self.partitions = Partitions(
             self.directories,

@@ -15,9 +15,9 @@ from headwater.client.retry import RetryPolicy
 from headwater.client.settings.client_config import parse_settings
 from headwater.client.settings.producer_settings import PRODUCER_SETTINGS
 from headwater.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
-from tests.support.fakes.played_coordinator import PlayedCoordinator
-from tests.support.fakes.played_partition import PlayedPartition
-from tests.support.fakes.played_producer import api_versions
+from tests.support.fakes.coordinator import FakeCoordinator
+from tests.support.fakes.lone_producer import api_versions
+from tests.support.fakes.partition import FakePartition
 
 PLACE = TopicPartition("orders", 0)
 GROUP = GroupIdentity("readers")
@@ -33,7 +33,7 @@ class Batch:
 
 class Conversation:
     def __init__(self, *, is_version_2: bool = True, **settings: object) -> None:
-        self.coordinator = PlayedCoordinator({PLACE: PlayedPartition()}, is_version_2=is_version_2)
+        self.coordinator = FakeCoordinator({PLACE: FakePartition()}, is_version_2=is_version_2)
         self.coordinators = CoordinatorCache()
         self.now_s = 0.0
         self.aborted_with: list[KafkaError] = []

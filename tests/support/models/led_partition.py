@@ -63,7 +63,7 @@ class WrittenEvents:
         return told
 
 
-class PlayedController:
+class FakeController:
     """Keeps proposals until the test answers them."""
 
     def __init__(self) -> None:
@@ -137,7 +137,7 @@ class LedPartition:
         self.clock = ManualClock()
         #: What the partition has told, unless the test listens itself.
         self.events = WrittenEvents()
-        self.controller = PlayedController()
+        self.controller = FakeController()
         self.threads = HeldThreads()
         self.disk = FaultyDisk(0, directories=["/data"])
         replicas = (LEADER, *followers)

@@ -1,6 +1,6 @@
 """Consumers as far as their group concerns them, with a real coordinator and without a broker.
 
-A `PlayedConsumer` has the machines of a consumer for its group, and plays the rest: it polls,
+A `FakeConsumer` has the machines of a consumer for its group, and plays the rest: it polls,
 handles events as the consumer's core does (commit, let go, go on), "reads" by moving a position on,
 and commits. `MemberWorld` has several of them in one group, and looks after each event whether a
 partition has two owners that the coordinator believes in.
@@ -54,7 +54,7 @@ SETTINGS: Mapping[str, str] = {
 History = list[tuple[RebalanceKind, frozenset[TopicPartition]]]
 
 
-class PlayedConsumer:
+class FakeConsumer:
     def __init__(
         self,
         network: MemberNetwork,
@@ -268,7 +268,7 @@ class PlayedConsumer:
             self.wake()
 
 
-def _watched(ask: Ask, consumer: PlayedConsumer) -> Ask:
+def _watched(ask: Ask, consumer: FakeConsumer) -> Ask:
     """The same, for a consumer that may be killed, and that is woken by an outcome."""
 
     def when_alive(call: Callable[[Any, float], None]) -> Callable[[Any, float], None]:
@@ -304,7 +304,7 @@ class MemberWorld:
     ) -> None:
         self.coordinator = ConsumerWorld(topics, {**SETTINGS, **(settings or {})})
         self.network = MemberNetwork(seed, self.coordinator)
-        self.consumers: list[PlayedConsumer] = []
+        self.consumers: list[FakeConsumer] = []
 
     def start(
         self,
@@ -316,8 +316,8 @@ class MemberWorld:
         assignors: Iterable[object] = ("range",),
         instance_id: str | None = None,
         settings: Mapping[str, object] | None = None,
-    ) -> PlayedConsumer:
-        consumer = PlayedConsumer(
+    ) -> FakeConsumer:
+        consumer = FakeConsumer(
             self.network,
             name,
             Subscription(frozenset(topics), pattern),
@@ -350,7 +350,7 @@ class MemberWorld:
             consumer.membership.is_stable for consumer in alive
         )
 
-    def alive(self) -> list[PlayedConsumer]:
+    def alive(self) -> list[FakeConsumer]:
         return [each for each in self.consumers if each.is_alive and each.polls]
 
     def partitions(self) -> set[TopicPartition]:
@@ -373,7 +373,7 @@ class MemberWorld:
                 other = owners.setdefault(partition, consumer.name)
                 assert other == consumer.name, f"{partition}: {other} and {consumer.name}"
 
-    def _is_believed_in(self, consumer: PlayedConsumer) -> bool:
+    def _is_believed_in(self, consumer: FakeConsumer) -> bool:
         """Whether the coordinator still counts it as a member."""
         group = self.coordinator.shard.groups.find(GROUP)
         identity = consumer.membership.identity

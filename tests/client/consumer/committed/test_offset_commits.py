@@ -41,14 +41,14 @@ from headwater.wire.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from tests.support.fakes.asked_machine import AskedMachine
+from tests.support.fakes.lone_machine import LoneMachine
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 COORDINATOR = CoordinatorOf(CoordinatorKind.GROUP, "readers")
 ID_A = uuid.UUID(int=10)
 
 
-class Committing(AskedMachine):
+class Committing(LoneMachine):
     def __init__(self) -> None:
         self.coordinators = CoordinatorCache()
         self.coordinators.learn(COORDINATOR, 1)

@@ -20,24 +20,24 @@ from headwater.wire.messages.fetch import (
 )
 from headwater.wire.messages.metadata import MetadataRequest
 from headwater.wire.records import Record, encode_batch
-from tests.support.fakes.played_consumer import PlayedConsumer
-from tests.support.fakes.played_fetches import (
+from tests.support.fakes.fetches import (
     TOPIC_ID,
-    PlayedBroker,
-    PlayedLog,
+    FakeBroker,
+    FakeLog,
+    fake_metadata,
     metadata_response,
     partition,
-    played_metadata,
 )
+from tests.support.fakes.lone_consumer import LoneConsumer
 from tests.support.tiers import rounds
 
 LEADERS = {0: 1, 1: 1, 2: 2}
 
 
-def reading(leaders: dict[int, int] | None = None) -> PlayedConsumer:
+def reading(leaders: dict[int, int] | None = None) -> LoneConsumer:
     """A consumer that reads all partitions from their beginning."""
     leaders = leaders or {0: 1}
-    consumer = PlayedConsumer(played_metadata(leaders))
+    consumer = LoneConsumer(fake_metadata(leaders))
     consumer.subscription.assign([partition(number) for number in leaders])
     for state in consumer.subscription.states():
         state.set_position(0)
@@ -45,15 +45,15 @@ def reading(leaders: dict[int, int] | None = None) -> PlayedConsumer:
     return consumer
 
 
-def logs_of(consumer: PlayedConsumer) -> dict[int, PlayedLog]:
-    return {tp.partition: PlayedLog() for tp in consumer.subscription.partitions}
+def logs_of(consumer: LoneConsumer) -> dict[int, FakeLog]:
+    return {tp.partition: FakeLog() for tp in consumer.subscription.partitions}
 
 
-def step_of(consumer: PlayedConsumer) -> PositionStep:
+def step_of(consumer: LoneConsumer) -> PositionStep:
     return consumer.subscription.state(partition(0)).step
 
 
-def fetch_ask(consumer: PlayedConsumer) -> FetchRequest:
+def fetch_ask(consumer: LoneConsumer) -> FetchRequest:
     (request,) = consumer.fetches
     return request
 
@@ -71,7 +71,7 @@ def test_one_fetch_for_each_leader_with_all_its_partitions() -> None:
 
 def test_the_next_fetch_leaves_at_once_while_little_is_waiting() -> None:
     consumer = reading()
-    broker = PlayedBroker(logs_of(consumer))
+    broker = FakeBroker(logs_of(consumer))
     for _ in range(3):
         broker.logs[0].append(10)
     for next_offset in (10, 20, 30):
@@ -86,7 +86,7 @@ def test_the_next_fetch_leaves_when_the_last_one_is_begun_if_enough_is_waiting(
 ) -> None:
     monkeypatch.setattr(fetch_buffer, "AHEAD_BYTES", 1)
     consumer = reading()
-    broker = PlayedBroker(logs_of(consumer))
+    broker = FakeBroker(logs_of(consumer))
     broker.logs[0].append(10)
     broker.logs[0].append(10)
     consumer.answer_all(FetchRequest, lambda request: broker.answer(request, batch_count=1))
@@ -99,7 +99,7 @@ def test_the_next_fetch_leaves_when_the_last_one_is_begun_if_enough_is_waiting(
 
 def test_what_was_asked_for_before_a_seek_is_not_handed_out() -> None:
     consumer = reading()
-    broker = PlayedBroker(logs_of(consumer))
+    broker = FakeBroker(logs_of(consumer))
     broker.logs[0].append(10)
     consumer.seek(partition(0), 7)
     consumer.answer_all(FetchRequest, broker.answer)
@@ -111,7 +111,7 @@ def test_what_was_asked_for_before_a_seek_is_not_handed_out() -> None:
 
 def test_a_paused_partition_is_neither_fetched_nor_handed_out() -> None:
     consumer = reading({0: 1, 1: 1})
-    broker = PlayedBroker(logs_of(consumer))
+    broker = FakeBroker(logs_of(consumer))
     for log in broker.logs.values():
         log.append(2)
     consumer.answer_all(FetchRequest, broker.answer)
@@ -127,7 +127,7 @@ def test_a_paused_partition_is_neither_fetched_nor_handed_out() -> None:
 
 def test_a_lost_connection_starts_a_new_session_after_a_pause() -> None:
     consumer = reading()
-    broker = PlayedBroker(logs_of(consumer))
+    broker = FakeBroker(logs_of(consumer))
     broker.logs[0].append(1)
     (ask,) = consumer.asked(FetchRequest)
     consumer.outstanding.remove(ask)
@@ -144,7 +144,7 @@ def test_a_lost_connection_starts_a_new_session_after_a_pause() -> None:
 
 def test_an_offset_that_does_not_exist_is_reset_after_what_is_buffered() -> None:
     consumer = reading()
-    broker = PlayedBroker(logs_of(consumer))
+    broker = FakeBroker(logs_of(consumer))
     log = broker.logs[0]
     log.append(5)
     consumer.answer_all(FetchRequest, broker.answer)
@@ -161,11 +161,11 @@ def test_an_offset_that_does_not_exist_is_reset_after_what_is_buffered() -> None
 
 
 def test_without_a_reset_the_user_hears_of_an_offset_that_does_not_exist() -> None:
-    consumer = PlayedConsumer(played_metadata({0: 1}), default_reset=NONE)
+    consumer = LoneConsumer(fake_metadata({0: 1}), default_reset=NONE)
     consumer.subscription.assign([partition(0)])
     consumer.seek(partition(0), 50)
     consumer.step()
-    broker = PlayedBroker({0: PlayedLog()})
+    broker = FakeBroker({0: FakeLog()})
     consumer.answer_all(FetchRequest, broker.answer)
     failure = consumer.side.take_failure()
     assert isinstance(failure, InvalidOffsetError)
@@ -226,11 +226,9 @@ class World:
 
     def __init__(self) -> None:
         self.consumer = reading(LEADERS)
-        self.logs = {number: PlayedLog() for number in LEADERS}
+        self.logs = {number: FakeLog() for number in LEADERS}
         self.brokers = {
-            broker_id: PlayedBroker(
-                {number: self.logs[number] for number, leader in LEADERS.items()}
-            )
+            broker_id: FakeBroker({number: self.logs[number] for number, leader in LEADERS.items()})
             for broker_id in (1, 2)
         }
         self.next_offsets = dict.fromkeys(LEADERS, 0)

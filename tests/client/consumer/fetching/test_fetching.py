@@ -22,15 +22,15 @@ from headwater.wire.records import (
     encode_end_transaction_marker,
 )
 from tests.support.async_tests import run_async
-from tests.support.fakes.peers.scripted_cluster import Call, ScriptedCluster
-from tests.support.fakes.peers.scripted_logs import ScriptedLogs, Visit
+from tests.support.fakes.peers.brokers import Call, FakeBrokers
+from tests.support.fakes.peers.logs import FakeLogs, Visit
 
 TP = TopicPartition("orders", 0)
 OTHER = TopicPartition("orders", 1)
 
 
 def consumer_at(
-    cluster: ScriptedCluster,
+    cluster: FakeBrokers,
     *partitions: TopicPartition,
     offset: int = 0,
     reset: str = "none",
@@ -68,9 +68,9 @@ async def read(consumer: AsyncConsumer, count: int) -> list[bytes | None]:
 
 @run_async
 async def test_positions_move_with_what_is_handed_out() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         cluster.topics["orders"] = [0]
-        logs = ScriptedLogs(cluster)
+        logs = FakeLogs(cluster)
         for first in range(3):
             logs.append(TP, batch(b"%d" % first, b"%d'" % first))
         async with consumer_at(cluster, TP, offset=1) as consumer:
@@ -85,9 +85,9 @@ async def test_positions_move_with_what_is_handed_out() -> None:
 
 @run_async
 async def test_the_next_request_is_under_way_while_the_caller_works() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         cluster.topics["orders"] = [0]
-        logs = ScriptedLogs(cluster)
+        logs = FakeLogs(cluster)
         logs.append(TP, batch(b"1"))
         logs.append(TP, batch(b"2"))
         async with consumer_at(cluster, TP) as consumer:
@@ -100,9 +100,9 @@ async def test_the_next_request_is_under_way_while_the_caller_works() -> None:
 
 @run_async
 async def test_a_silent_leader_holds_up_nobody() -> None:
-    async with ScriptedCluster(broker_count=2) as cluster:
+    async with FakeBrokers(broker_count=2) as cluster:
         cluster.topics["orders"] = [0, 1]
-        logs = ScriptedLogs(cluster)
+        logs = FakeLogs(cluster)
         logs.append(OTHER, batch(b"other"))
         answer = cluster._scripts[ApiKey.FETCH]
         cluster.script(ApiKey.FETCH, lambda call: None if call.broker_id == 0 else answer(call))
@@ -112,9 +112,9 @@ async def test_a_silent_leader_holds_up_nobody() -> None:
 
 @run_async
 async def test_a_leader_that_moved_is_found() -> None:
-    async with ScriptedCluster(broker_count=2) as cluster:
+    async with FakeBrokers(broker_count=2) as cluster:
         cluster.topics["orders"] = [0]
-        logs = ScriptedLogs(cluster)
+        logs = FakeLogs(cluster)
         logs.append(TP, batch(b"1"))
 
         def refuse(visit: Visit) -> int:
@@ -128,9 +128,9 @@ async def test_a_leader_that_moved_is_found() -> None:
 
 @run_async
 async def test_a_broker_that_comes_back() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         cluster.topics["orders"] = [0]
-        logs = ScriptedLogs(cluster)
+        logs = FakeLogs(cluster)
         logs.append(TP, batch(b"1"))
         async with consumer_at(cluster, TP) as consumer:
             assert await read(consumer, 1) == [b"1"]
@@ -145,9 +145,9 @@ async def test_a_broker_that_comes_back() -> None:
 @pytest.mark.parametrize(("reset", "expected"), [("earliest", b"1"), ("latest", b"3")])
 @run_async
 async def test_an_offset_that_is_not_there(reset: str, expected: bytes) -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         cluster.topics["orders"] = [0]
-        logs = ScriptedLogs(cluster)
+        logs = FakeLogs(cluster)
         for value in (b"0", b"1", b"2", b"3"):
             logs.append(TP, batch(value))
         logs.refuse = lambda visit: 0 if visit.offset > 0 else ErrorCode.OFFSET_OUT_OF_RANGE
@@ -167,9 +167,9 @@ async def test_an_offset_that_is_not_there(reset: str, expected: bytes) -> None:
 
 @run_async
 async def test_only_what_is_committed() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         cluster.topics["orders"] = [0]
-        logs = ScriptedLogs(cluster)
+        logs = FakeLogs(cluster)
         transactional = {"producer_epoch": 0, "base_sequence": 0, "transactional": True}
         logs.append(TP, batch(b"aborted", producer_id=1, **transactional))
         logs.append(TP, batch(b"committed", producer_id=2, **transactional))
@@ -191,9 +191,9 @@ async def test_only_what_is_committed() -> None:
 
 @run_async
 async def test_a_batch_beyond_the_limit_is_told() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         cluster.topics["orders"] = [0]
-        logs = ScriptedLogs(cluster)
+        logs = FakeLogs(cluster)
         logs.batches[TP] = [batch(b"x" * 100)]
         logs._read = lambda key, offset: logs.batches[key][0][:50]  # type: ignore[method-assign]
         async with consumer_at(cluster, TP, partition_bytes_max=50) as consumer:
@@ -203,10 +203,10 @@ async def test_a_batch_beyond_the_limit_is_told() -> None:
 
 @run_async
 async def test_a_broker_without_topic_ids_is_asked_by_name() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         cluster.topics["orders"] = [0]
         cluster.has_topic_ids = False
-        logs = ScriptedLogs(cluster)
+        logs = FakeLogs(cluster)
         logs.append(TP, batch(b"1"))
         async with consumer_at(cluster, TP) as consumer:
             assert await read(consumer, 1) == [b"1"]
@@ -216,9 +216,9 @@ async def test_a_broker_without_topic_ids_is_asked_by_name() -> None:
 
 @run_async
 async def test_a_session_that_the_broker_forgot_is_begun_again() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         cluster.topics["orders"] = [0]
-        logs = ScriptedLogs(cluster)
+        logs = FakeLogs(cluster)
         logs.append(TP, batch(b"1"))
         logs.append(TP, batch(b"2"))
         answer = cluster._scripts[ApiKey.FETCH]
@@ -240,9 +240,9 @@ async def test_a_session_that_the_broker_forgot_is_begun_again() -> None:
 
 @run_async
 async def test_an_error_of_one_partition_does_not_cost_the_data_of_another() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         cluster.topics["orders"] = [0, 0]
-        logs = ScriptedLogs(cluster)
+        logs = FakeLogs(cluster)
         logs.append(TP, batch(b"good"))
         denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         logs.refuse = lambda visit: denied if visit.topic_partition == OTHER else 0
@@ -257,9 +257,9 @@ async def test_an_error_of_one_partition_does_not_cost_the_data_of_another() -> 
 
 @run_async
 async def test_giving_up_on_a_poll_loses_nothing() -> None:
-    async with ScriptedCluster() as cluster:
+    async with FakeBrokers() as cluster:
         cluster.topics["orders"] = [0]
-        logs = ScriptedLogs(cluster)
+        logs = FakeLogs(cluster)
         for number in range(100):
             logs.append(TP, batch(b"%d" % number))
         found: list[bytes | None] = []

@@ -15,7 +15,7 @@ from headwater.wire.messages.join_group import (
     JoinGroupResponse,
 )
 from headwater.wire.messages.sync_group import SyncGroupRequest
-from tests.support.fakes.classic_member import (
+from tests.support.fakes.lone_member import (
     A0,
     A1,
     ASSIGNED,

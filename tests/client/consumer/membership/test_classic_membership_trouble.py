@@ -30,7 +30,7 @@ from headwater.wire.messages.join_group import (
 )
 from headwater.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from headwater.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from tests.support.fakes.classic_member import (
+from tests.support.fakes.lone_member import (
     A0,
     A1,
     ASSIGNED,

@@ -30,7 +30,7 @@ from headwater.wire.messages.consumer_group_heartbeat import (
     TopicPartitions,
 )
 from headwater.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
-from tests.support.fakes.asked_machine import AskedMachine
+from tests.support.fakes.lone_machine import LoneMachine
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 COORDINATOR = CoordinatorOf(CoordinatorKind.GROUP, "readers")
@@ -52,7 +52,7 @@ def entries(*partitions: TopicPartition, ids: Mapping[str, uuid.UUID] = IDS) -> 
     )
 
 
-class Member(AskedMachine):
+class Member(LoneMachine):
     membership: ConsumerMembership
 
     def __init__(

@@ -13,7 +13,7 @@ import pytest
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
 from headwater.client.consumer.membership.membership import RebalanceKind, Subscription
-from tests.support.worlds.member_world import GROUP, MemberWorld, PlayedConsumer
+from tests.support.worlds.member_world import GROUP, FakeConsumer, MemberWorld
 
 A = [TopicPartition("a", number) for number in range(4)]
 
@@ -29,7 +29,7 @@ def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def group_of_two(kind: str) -> tuple[MemberWorld, PlayedConsumer, PlayedConsumer]:
+def group_of_two(kind: str) -> tuple[MemberWorld, FakeConsumer, FakeConsumer]:
     world = MemberWorld(1, {"a": 4})
     members = [world.start(name, ["a"], **KINDS[kind]) for name in ("one", "two")]
     world.run_until(lambda: world.is_settled() and all(len(each.owned) == 2 for each in members))
@@ -89,7 +89,7 @@ def test_a_topic_is_deleted_and_comes_again(kind: str) -> None:
 # -- what members keep, and what they lose ---------------------------------------------------------
 
 
-def interruptions(member: PlayedConsumer, since: int) -> set[TopicPartition]:
+def interruptions(member: FakeConsumer, since: int) -> set[TopicPartition]:
     return {
         each
         for kind, partitions in member.history[since:]
@@ -197,7 +197,7 @@ def test_a_rolling_upgrade_and_back(assignor: str, before: str, after: str) -> N
     world = MemberWorld(1, {"a": 4})
     old = [world.start(f"old-{n}", ["a"], protocol=before, assignors=[assignor]) for n in range(2)]
     world.run_until(lambda: world.is_settled() and all(len(each.owned) == 2 for each in old))
-    new: list[PlayedConsumer] = []
+    new: list[FakeConsumer] = []
     for member in old:
         member.close()
         new.append(world.start(f"new-{len(new)}", ["a"], protocol=after, assignors=[assignor]))

@@ -34,20 +34,20 @@ from headwater.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochResponse,
     OffsetForLeaderTopicResult,
 )
-from tests.support.fakes.played_consumer import PlayedConsumer
-from tests.support.fakes.played_fetches import (
+from tests.support.fakes.fetches import (
     TOPIC,
-    PlayedBroker,
-    PlayedLog,
+    FakeBroker,
+    FakeLog,
+    fake_metadata,
     metadata_response,
     partition,
-    played_metadata,
 )
+from tests.support.fakes.lone_consumer import LoneConsumer
 
 Committed = dict[TopicPartition, OffsetAndMetadata | None]
 
 
-class PlayedCommits:
+class FakeCommits:
     """A group's offsets, told when the test says so."""
 
     def __init__(self) -> None:
@@ -60,9 +60,9 @@ class PlayedCommits:
 
 
 def one_partition(
-    reset: OffsetReset = EARLIEST, commits: PlayedCommits | None = None
-) -> tuple[PlayedConsumer, PartitionState]:
-    consumer = PlayedConsumer(played_metadata({0: 1}), default_reset=reset, committed=commits)
+    reset: OffsetReset = EARLIEST, commits: FakeCommits | None = None
+) -> tuple[LoneConsumer, PartitionState]:
+    consumer = LoneConsumer(fake_metadata({0: 1}), default_reset=reset, committed=commits)
     consumer.subscription.assign([partition(0)])
     consumer.step()
     return consumer, consumer.subscription.state(partition(0))
@@ -113,7 +113,7 @@ def test_a_time_after_the_last_record_means_the_end() -> None:
 
 
 def test_what_is_committed_comes_first() -> None:
-    commits = PlayedCommits()
+    commits = FakeCommits()
     consumer, state = one_partition(commits=commits)
     ((asked, completion),) = commits.asked
     assert asked == [partition(0)]
@@ -123,7 +123,7 @@ def test_what_is_committed_comes_first() -> None:
 
 
 def test_without_a_committed_offset_the_reset_says_where() -> None:
-    commits = PlayedCommits()
+    commits = FakeCommits()
     consumer, _ = one_partition(LATEST, commits)
     commits.asked[0][1].succeed({partition(0): None})
     consumer.step()
@@ -132,7 +132,7 @@ def test_without_a_committed_offset_the_reset_says_where() -> None:
 
 
 def test_without_a_committed_offset_and_a_reset_the_user_hears_of_it() -> None:
-    commits = PlayedCommits()
+    commits = FakeCommits()
     consumer, state = one_partition(NONE, commits)
     commits.asked[0][1].succeed({})
     consumer.step()
@@ -151,7 +151,7 @@ def test_who_seeks_before_polling_does_not_hear_that_there_was_no_offset() -> No
 
 
 def test_who_has_sought_meanwhile_keeps_that() -> None:
-    commits = PlayedCommits()
+    commits = FakeCommits()
     consumer, state = one_partition(commits=commits)
     consumer.seek(partition(0), 5)
     commits.asked[0][1].succeed({partition(0): OffsetAndMetadata(33)})
@@ -159,7 +159,7 @@ def test_who_has_sought_meanwhile_keeps_that() -> None:
 
 
 def test_a_failure_to_learn_what_is_committed_is_told_and_tried_again() -> None:
-    commits = PlayedCommits()
+    commits = FakeCommits()
     consumer, _ = one_partition(commits=commits)
     commits.asked[0][1].fail(KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED))
     failure = consumer.side.take_failure()
@@ -201,7 +201,7 @@ def test_a_refusal_that_lasts_is_told() -> None:
     assert failure is not None and failure.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
-def metadata_comes(consumer: PlayedConsumer, partitions: dict[int, int]) -> None:
+def metadata_comes(consumer: LoneConsumer, partitions: dict[int, int]) -> None:
     """The next question about metadata, after its pause, and this answer to it."""
     consumer.now_s += 5.0
     consumer.step()
@@ -210,7 +210,7 @@ def metadata_comes(consumer: PlayedConsumer, partitions: dict[int, int]) -> None
 
 
 def test_a_partition_that_does_not_exist_is_told_once() -> None:
-    consumer = PlayedConsumer(played_metadata({0: 1}))
+    consumer = LoneConsumer(fake_metadata({0: 1}))
     consumer.subscription.assign([partition(0), partition(5)])
     consumer.step()
     # What is known may be from before the partition was added, and so may an answer under way.
@@ -227,7 +227,7 @@ def test_a_partition_that_does_not_exist_is_told_once() -> None:
 
 
 def test_a_partition_that_was_just_added_is_waited_for() -> None:
-    consumer = PlayedConsumer(played_metadata({0: 1}))
+    consumer = LoneConsumer(fake_metadata({0: 1}))
     consumer.subscription.assign([partition(0), partition(1)])
     consumer.step()
     metadata_comes(consumer, {0: 1})
@@ -239,15 +239,15 @@ def test_a_partition_that_was_just_added_is_waited_for() -> None:
 # -- truncation ----------------------------------------------------------------------------------
 
 
-def moved_leader(reset: OffsetReset) -> tuple[PlayedConsumer, PartitionState]:
+def moved_leader(reset: OffsetReset) -> tuple[LoneConsumer, PartitionState]:
     """A consumer that has read ten records in epoch 0; then epoch 4 begins."""
-    consumer = PlayedConsumer(played_metadata({0: 1}), default_reset=reset)
+    consumer = LoneConsumer(fake_metadata({0: 1}), default_reset=reset)
     consumer.subscription.assign([partition(0)])
     consumer.seek(partition(0), 0)
     consumer.step()
-    log = PlayedLog()
+    log = FakeLog()
     log.append(10)
-    consumer.answer_all(FetchRequest, PlayedBroker({0: log}).answer)
+    consumer.answer_all(FetchRequest, FakeBroker({0: log}).answer)
     assert len(consumer.poll()) == 10
     consumer.answer_all(MetadataRequest, lambda _: metadata_response({0: 1}, epoch=4))
     state = consumer.subscription.state(partition(0))
@@ -295,13 +295,13 @@ def test_without_a_reset_truncation_is_told(epoch: int, end: int, divergent: int
 
 
 def test_validation_waits_for_what_is_buffered() -> None:
-    consumer = PlayedConsumer(played_metadata({0: 1}))
+    consumer = LoneConsumer(fake_metadata({0: 1}))
     consumer.subscription.assign([partition(0)])
     consumer.seek(partition(0), 0)
     consumer.step()
-    log = PlayedLog()
+    log = FakeLog()
     log.append(10)
-    consumer.answer_all(FetchRequest, PlayedBroker({0: log}).answer)
+    consumer.answer_all(FetchRequest, FakeBroker({0: log}).answer)
     consumer.answer_all(MetadataRequest, lambda _: metadata_response({0: 1}, epoch=4))
     consumer.step()
     assert not consumer.asked(OffsetForLeaderEpochRequest)
@@ -311,7 +311,7 @@ def test_validation_waits_for_what_is_buffered() -> None:
 
 
 def test_a_committed_epoch_is_validated_before_anything_is_fetched() -> None:
-    commits = PlayedCommits()
+    commits = FakeCommits()
     consumer, _ = one_partition(commits=commits)
     commits.asked[0][1].succeed({partition(0): OffsetAndMetadata(33, "", 2)})
     consumer.step()

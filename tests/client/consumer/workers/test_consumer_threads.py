@@ -7,7 +7,7 @@ from headwater.base.ids import TopicPartition
 from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.consumer.workers.failure_policy import FailurePolicy
 from headwater.client.consumer.workers.threads import ConsumerThreads
-from tests.support.fakes.scripted_consumer import TOPIC, ScriptedConsumer, record
+from tests.support.fakes.consumer import TOPIC, FakeConsumer, record
 from tests.support.waiting import eventually
 
 PARTITION_0 = TopicPartition(TOPIC, 0)
@@ -19,13 +19,13 @@ class Consumers:
     def __init__(self, record_count: int, *, commits_automatically: bool = False) -> None:
         self.record_count = record_count
         self.commits_automatically = commits_automatically
-        self.made: list[ScriptedConsumer] = []
+        self.made: list[FakeConsumer] = []
         self.lock = threading.Lock()
 
-    def __call__(self) -> ScriptedConsumer:
+    def __call__(self) -> FakeConsumer:
         with self.lock:
             number = len(self.made)
-            consumer = ScriptedConsumer(
+            consumer = FakeConsumer(
                 {number: [record(number, offset) for offset in range(self.record_count)]},
                 commits_automatically=self.commits_automatically,
             )
@@ -109,7 +109,7 @@ def test_a_failed_thread_can_begin_anew() -> None:
 
 
 def test_a_consumer_that_cannot_be_made_is_told() -> None:
-    def make() -> ScriptedConsumer:
+    def make() -> FakeConsumer:
         raise KafkaError(ErrorCode.INVALID_CONFIG, "no such setting")
 
     threads = ConsumerThreads(make, print, 2)

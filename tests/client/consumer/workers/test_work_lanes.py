@@ -9,7 +9,7 @@ from headwater.base.ids import TopicPartition
 from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.consumer.workers.lanes import Ordering, Task, Turn, WorkLanes
 from headwater.client.consumer.workers.tracker import OffsetTracker
-from tests.support.fakes.scripted_consumer import TOPIC, record
+from tests.support.fakes.consumer import TOPIC, record
 
 
 def task(one: ConsumerRecord) -> Task:

@@ -12,7 +12,7 @@ from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.consumer.workers.failure_policy import FailurePolicy
 from headwater.client.consumer.workers.lanes import Ordering
 from headwater.client.consumer.workers.pool import WorkerPool
-from tests.support.fakes.scripted_consumer import TOPIC, ScriptedConsumer, record
+from tests.support.fakes.consumer import TOPIC, FakeConsumer, record
 from tests.support.waiting import eventually
 
 PARTITION_0 = TopicPartition(TOPIC, 0)
@@ -59,7 +59,7 @@ def test_handles_everything_in_order_and_commits_it(ordering: str) -> None:
         number: [record(number, offset, keys[offset % 4]) for offset in range(300)]
         for number in range(3)
     }
-    consumer = ScriptedConsumer(logs)
+    consumer = FakeConsumer(logs)
     seen = Seen()
     pool = WorkerPool(
         consumer, seen, 5, ordering=ordering, max_in_flight=40, commit_interval_s=0.01
@@ -79,7 +79,7 @@ def test_handles_everything_in_order_and_commits_it(ordering: str) -> None:
 
 
 def test_nothing_is_committed_behind_a_record_that_is_not_done() -> None:
-    consumer = ScriptedConsumer({0: [record(0, offset) for offset in range(200)]})
+    consumer = FakeConsumer({0: [record(0, offset) for offset in range(200)]})
     gate = threading.Event()
     seen = Seen()
 
@@ -103,7 +103,7 @@ def test_nothing_is_committed_behind_a_record_that_is_not_done() -> None:
 
 
 def test_a_failing_handler_stops_the_pool_and_loses_nothing() -> None:
-    consumer = ScriptedConsumer({0: [record(0, offset) for offset in range(50)]})
+    consumer = FakeConsumer({0: [record(0, offset) for offset in range(50)]})
 
     def handle(one: ConsumerRecord) -> None:
         if one.offset == 20:
@@ -116,7 +116,7 @@ def test_a_failing_handler_stops_the_pool_and_loses_nothing() -> None:
 
 
 def test_a_handler_is_tried_again() -> None:
-    consumer = ScriptedConsumer({0: [record(0, offset) for offset in range(5)]})
+    consumer = FakeConsumer({0: [record(0, offset) for offset in range(5)]})
     seen = Seen()
 
     def handle(one: ConsumerRecord) -> None:
@@ -133,7 +133,7 @@ def test_a_handler_is_tried_again() -> None:
 
 
 def test_a_record_that_cannot_be_handled_can_be_skipped() -> None:
-    consumer = ScriptedConsumer({0: [record(0, offset) for offset in range(5)]})
+    consumer = FakeConsumer({0: [record(0, offset) for offset in range(5)]})
     skipped: list[tuple[int, str, int]] = []
     attempts: list[int] = []
 
@@ -155,14 +155,14 @@ def test_a_record_that_cannot_be_handled_can_be_skipped() -> None:
 
 
 def test_a_rebalance_waits_for_what_is_being_handled_and_commits_it() -> None:
-    consumer = ScriptedConsumer({n: [record(n, offset) for offset in range(30)] for n in (0, 1)})
+    consumer = FakeConsumer({n: [record(n, offset) for offset in range(30)] for n in (0, 1)})
     gate, begun = threading.Event(), threading.Event()
     seen = Seen()
     told: list[object] = []
 
     class Listener(RebalanceListener):
         def on_partitions_revoked(
-            self, consumer: ScriptedConsumer, partitions: frozenset[TopicPartition]
+            self, consumer: FakeConsumer, partitions: frozenset[TopicPartition]
         ) -> None:
             told.append((partitions, dict(consumer.commits)))
 
@@ -191,7 +191,7 @@ def test_a_rebalance_waits_for_what_is_being_handled_and_commits_it() -> None:
 
 
 def test_a_rebalance_abandons_what_takes_too_long(caplog: pytest.LogCaptureFixture) -> None:
-    consumer = ScriptedConsumer({0: [record(0, offset) for offset in range(30)]})
+    consumer = FakeConsumer({0: [record(0, offset) for offset in range(30)]})
     gate, begun = threading.Event(), threading.Event()
     seen = Seen()
 
@@ -216,7 +216,7 @@ def test_a_rebalance_abandons_what_takes_too_long(caplog: pytest.LogCaptureFixtu
 
 
 def test_lost_partitions_are_neither_waited_for_nor_committed() -> None:
-    consumer = ScriptedConsumer({0: [record(0, offset) for offset in range(30)]})
+    consumer = FakeConsumer({0: [record(0, offset) for offset in range(30)]})
     gate, begun = threading.Event(), threading.Event()
     told = threading.Event()
 
@@ -240,7 +240,7 @@ def test_lost_partitions_are_neither_waited_for_nor_committed() -> None:
 
 
 def test_a_retry_does_not_hold_up_a_rebalance() -> None:
-    consumer = ScriptedConsumer({0: [record(0, 0)]})
+    consumer = FakeConsumer({0: [record(0, 0)]})
     failed = threading.Event()
 
     def handle(one: ConsumerRecord) -> None:
@@ -258,7 +258,7 @@ def test_a_retry_does_not_hold_up_a_rebalance() -> None:
 
 
 def test_seeking_back_begins_anew() -> None:
-    consumer = ScriptedConsumer({0: [record(0, offset) for offset in range(20)]})
+    consumer = FakeConsumer({0: [record(0, offset) for offset in range(20)]})
     seen = Seen()
     pool = WorkerPool(consumer, seen, 2, commit_interval_s=0.01)
     with running(pool):
@@ -270,7 +270,7 @@ def test_seeking_back_begins_anew() -> None:
 
 
 def test_a_failed_commit_is_repeated(caplog: pytest.LogCaptureFixture) -> None:
-    consumer = ScriptedConsumer({0: [record(0, 0)]})
+    consumer = FakeConsumer({0: [record(0, 0)]})
     consumer.commit_error = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "away")
     pool = WorkerPool(consumer, lambda one: None, 1, commit_interval_s=0.01)
     with running(pool):
@@ -280,7 +280,7 @@ def test_a_failed_commit_is_repeated(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_a_consumer_that_commits_by_itself_is_refused() -> None:
-    consumer = ScriptedConsumer({}, commits_automatically=True)
+    consumer = FakeConsumer({}, commits_automatically=True)
     with pytest.raises(KafkaError, match=r"enable\.auto\.commit=false"):
         WorkerPool(consumer, lambda one: None, 1)
 
@@ -288,9 +288,9 @@ def test_a_consumer_that_commits_by_itself_is_refused() -> None:
 @pytest.mark.parametrize(
     "make", [lambda c: WorkerPool(c, print, 0), lambda c: WorkerPool(c, print, 1, ordering="any")]
 )
-def test_senseless_arguments_are_refused(make: Callable[[ScriptedConsumer], WorkerPool]) -> None:
+def test_senseless_arguments_are_refused(make: Callable[[FakeConsumer], WorkerPool]) -> None:
     with pytest.raises(ValueError, match=r"worker|any"):
-        make(ScriptedConsumer({}))
+        make(FakeConsumer({}))
 
 
 def test_orderings_have_names() -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
 from headwater.client.producer.batches.delivery_future import DeliveryFuture
-from tests.support.fakes.faulty_cluster import TOPIC, FaultyCluster
-from tests.support.fakes.played_producer import PlayedProducer
+from tests.support.fakes.cluster_with_faults import TOPIC, FakeClusterWithFaults
+from tests.support.fakes.lone_producer import LoneProducer
 
 SEEDS = st.integers(0, 2**32)
 
@@ -22,7 +22,7 @@ def is_in_order(found: list[bytes], sent: list[bytes]) -> bool:
 
 
 def send_many(
-    producer: PlayedProducer, generator: random.Random, count: int
+    producer: LoneProducer, generator: random.Random, count: int
 ) -> dict[int, list[tuple[bytes, DeliveryFuture]]]:
     sent: dict[int, list[tuple[bytes, DeliveryFuture]]] = {0: [], 1: []}
     for number in range(count):
@@ -37,8 +37,8 @@ def send_many(
 @given(seed=SEEDS)
 def test_records_are_written_once_and_in_order(seed: int) -> None:
     generator = random.Random(seed)
-    cluster = FaultyCluster(generator, fault_count=generator.randrange(40))
-    producer = PlayedProducer(cluster, generator)
+    cluster = FakeClusterWithFaults(generator, fault_count=generator.randrange(40))
+    producer = LoneProducer(cluster, generator)
     sent = send_many(producer, generator, 40)
     producer.flush()
     assert producer.manager.fatal_error is None
@@ -51,13 +51,13 @@ def test_records_are_written_once_and_in_order(seed: int) -> None:
 @given(seed=SEEDS)
 def test_what_fails_is_at_most_missing(seed: int) -> None:
     generator = random.Random(seed)
-    cluster = FaultyCluster(
+    cluster = FakeClusterWithFaults(
         generator,
         fault_count=generator.randrange(60),
         final_errors=(ErrorCode.INVALID_RECORD, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
         may_be_late=False,
     )
-    producer = PlayedProducer(cluster, generator)
+    producer = LoneProducer(cluster, generator)
     sent = send_many(producer, generator, 40)
     if generator.random() < 0.5:
         cluster.now_s += 55
@@ -73,8 +73,8 @@ def test_what_fails_is_at_most_missing(seed: int) -> None:
 @given(seed=SEEDS)
 def test_it_goes_on_after_batches_were_given_up(seed: int) -> None:
     generator = random.Random(seed)
-    cluster = FaultyCluster(generator, fault_count=30, may_be_late=False)
-    producer = PlayedProducer(cluster, generator)
+    cluster = FakeClusterWithFaults(generator, fault_count=30, may_be_late=False)
+    producer = LoneProducer(cluster, generator)
     first = send_many(producer, generator, 20)
     cluster.now_s += 61
     producer.flush()
@@ -90,8 +90,8 @@ def test_it_goes_on_after_batches_were_given_up(seed: int) -> None:
 
 def test_lost_acknowledged_records_end_the_producer() -> None:
     generator = random.Random(1)
-    cluster = FaultyCluster(generator)
-    producer = PlayedProducer(cluster, generator)
+    cluster = FakeClusterWithFaults(generator)
+    producer = LoneProducer(cluster, generator)
     producer.send(0, b"first")
     producer.flush()
     producer.send(0, b"second")

@@ -5,11 +5,11 @@ from headwater.client.producer.intake.serializers import SerializationError
 from headwater.net.peer_errors import PeerUnavailableError
 from headwater.wire.messages.produce import ProduceRequest
 from headwater.wire.records import Compression, decode_records, read_batch_header
-from tests.support.fakes.played_cluster import TOPIC, TOPIC_ID, PlayedCluster
+from tests.support.fakes.cluster import TOPIC, TOPIC_ID, FakeCluster
 
 
 def send(
-    cluster: PlayedCluster, value: bytes, partition: int = 0, timestamp_ms: int = 5
+    cluster: FakeCluster, value: bytes, partition: int = 0, timestamp_ms: int = 5
 ) -> DeliveryFuture:
     return cluster.send(value, partition, timestamp_ms=timestamp_ms)
 
@@ -31,7 +31,7 @@ def values_of(request: object) -> list[bytes]:
 
 
 def test_a_batch_waits_for_company_and_then_goes() -> None:
-    cluster = PlayedCluster(linger_s=0.005, is_idempotent=False)
+    cluster = FakeCluster(linger_s=0.005, is_idempotent=False)
     cluster.step()
     send(cluster, b"one")
     cluster.advance(0.004)
@@ -42,7 +42,7 @@ def test_a_batch_waits_for_company_and_then_goes() -> None:
 
 
 def test_a_full_batch_goes_at_once() -> None:
-    cluster = PlayedCluster(linger_s=10.0, batch_size_bytes=200, is_idempotent=False)
+    cluster = FakeCluster(linger_s=10.0, batch_size_bytes=200, is_idempotent=False)
     cluster.step()
     for _ in range(3):
         send(cluster, b"x" * 60)
@@ -51,7 +51,7 @@ def test_a_full_batch_goes_at_once() -> None:
 
 
 def test_a_flush_makes_batches_go() -> None:
-    cluster = PlayedCluster(linger_s=10.0, is_idempotent=False)
+    cluster = FakeCluster(linger_s=10.0, is_idempotent=False)
     cluster.step()
     send(cluster, b"one")
     cluster.step()
@@ -62,7 +62,7 @@ def test_a_flush_makes_batches_go() -> None:
 
 
 def test_one_request_for_a_broker_has_one_batch_of_each_partition() -> None:
-    cluster = PlayedCluster(partition_count=4, is_idempotent=False)
+    cluster = FakeCluster(partition_count=4, is_idempotent=False)
     cluster.step()
     for partition in range(4):
         send(cluster, b"value", partition)
@@ -74,7 +74,7 @@ def test_one_request_for_a_broker_has_one_batch_of_each_partition() -> None:
 
 
 def test_a_request_is_no_larger_than_allowed() -> None:
-    cluster = PlayedCluster(partition_count=6, request_bytes_max=400, is_idempotent=False)
+    cluster = FakeCluster(partition_count=6, request_bytes_max=400, is_idempotent=False)
     cluster.step()
     for partition in (0, 2, 4):
         send(cluster, b"x" * 100, partition)
@@ -83,7 +83,7 @@ def test_a_request_is_no_larger_than_allowed() -> None:
 
 
 def test_a_broker_owes_no_more_answers_than_allowed() -> None:
-    cluster = PlayedCluster(in_flight_max=2, batch_size_bytes=0, is_idempotent=False)
+    cluster = FakeCluster(in_flight_max=2, batch_size_bytes=0, is_idempotent=False)
     cluster.step()
     for number in range(5):
         send(cluster, b"%d" % number)
@@ -98,7 +98,7 @@ def test_a_broker_owes_no_more_answers_than_allowed() -> None:
 
 def test_topics_without_ids_are_named_in_an_older_version() -> None:
     for has_topic_ids, version_max in ((True, None), (False, 12)):
-        cluster = PlayedCluster(has_topic_ids=has_topic_ids, is_idempotent=False)
+        cluster = FakeCluster(has_topic_ids=has_topic_ids, is_idempotent=False)
         cluster.step()
         send(cluster, b"value")
         cluster.advance(0.01)
@@ -110,7 +110,7 @@ def test_topics_without_ids_are_named_in_an_older_version() -> None:
 
 
 def test_futures_tell_offset_and_timestamp() -> None:
-    cluster = PlayedCluster()
+    cluster = FakeCluster()
     cluster.step()
     futures = [send(cluster, b"%d" % number, timestamp_ms=100 + number) for number in range(3)]
     assert not futures[0].done()
@@ -123,7 +123,7 @@ def test_futures_tell_offset_and_timestamp() -> None:
 
 
 def test_a_batch_that_is_too_large_is_sent_in_parts() -> None:
-    cluster = PlayedCluster()
+    cluster = FakeCluster()
     cluster.step()
     cluster.logs[0].record_count_max = 2
     futures = [send(cluster, b"%d" % number) for number in range(7)]
@@ -134,7 +134,7 @@ def test_a_batch_that_is_too_large_is_sent_in_parts() -> None:
 
 
 def test_one_record_that_is_too_large_fails() -> None:
-    cluster = PlayedCluster()
+    cluster = FakeCluster()
     cluster.step()
     cluster.logs[0].record_count_max = 0
     future = send(cluster, b"value")
@@ -150,7 +150,7 @@ def test_one_record_that_is_too_large_fails() -> None:
 
 
 def test_it_goes_to_the_new_leader_when_the_leader_moves() -> None:
-    cluster = PlayedCluster()
+    cluster = FakeCluster()
     cluster.step()
     first = send(cluster, b"first")
     cluster.advance(0.01)
@@ -162,7 +162,7 @@ def test_it_goes_to_the_new_leader_when_the_leader_moves() -> None:
 
 
 def test_a_retry_waits_for_its_pause_and_is_counted() -> None:
-    cluster = PlayedCluster()
+    cluster = FakeCluster()
     cluster.step()
     send(cluster, b"value")
     cluster.advance(0.01)
@@ -175,7 +175,7 @@ def test_a_retry_waits_for_its_pause_and_is_counted() -> None:
 
 
 def test_the_same_bytes_are_sent_again() -> None:
-    cluster = PlayedCluster(compression=Compression.GZIP)
+    cluster = FakeCluster(compression=Compression.GZIP)
     cluster.step()
     send(cluster, b"value")
     cluster.advance(0.01)
@@ -192,7 +192,7 @@ def test_the_same_bytes_are_sent_again() -> None:
 
 
 def test_what_cannot_be_delivered_in_time_fails() -> None:
-    cluster = PlayedCluster(delivery_timeout_s=10.0)
+    cluster = FakeCluster(delivery_timeout_s=10.0)
     cluster.step()
     waiting = send(cluster, b"waiting")
     cluster.advance(0.01)
@@ -211,7 +211,7 @@ def test_what_cannot_be_delivered_in_time_fails() -> None:
 
 
 def test_an_answer_that_comes_after_the_time_is_over_changes_nothing() -> None:
-    cluster = PlayedCluster(delivery_timeout_s=10.0)
+    cluster = FakeCluster(delivery_timeout_s=10.0)
     cluster.step()
     future = send(cluster, b"value")
     cluster.advance(11)
@@ -224,7 +224,7 @@ def test_an_answer_that_comes_after_the_time_is_over_changes_nothing() -> None:
 
 
 def test_without_retries_the_first_failure_is_the_last() -> None:
-    cluster = PlayedCluster(is_idempotent=False, retries=0)
+    cluster = FakeCluster(is_idempotent=False, retries=0)
     cluster.step()
     future = send(cluster, b"value")
     cluster.advance(0.01)
@@ -233,7 +233,7 @@ def test_without_retries_the_first_failure_is_the_last() -> None:
 
 
 def test_an_error_that_does_not_pass_is_told_at_once() -> None:
-    cluster = PlayedCluster()
+    cluster = FakeCluster()
     cluster.step()
     future = send(cluster, b"value")
     cluster.advance(0.01)
@@ -244,7 +244,7 @@ def test_an_error_that_does_not_pass_is_told_at_once() -> None:
 
 
 def test_a_throttled_broker_is_left_alone() -> None:
-    cluster = PlayedCluster(is_idempotent=False)
+    cluster = FakeCluster(is_idempotent=False)
     cluster.step()
     cluster.throttle_time_ms = 500
     send(cluster, b"first")
@@ -259,7 +259,7 @@ def test_a_throttled_broker_is_left_alone() -> None:
 
 
 def test_what_waits_fails_together() -> None:
-    cluster = PlayedCluster()
+    cluster = FakeCluster()
     cluster.step()
     on_its_way = send(cluster, b"first")
     cluster.advance(0.01)
@@ -274,7 +274,7 @@ def test_what_waits_fails_together() -> None:
 
 
 def test_a_batch_that_cannot_be_encoded_fails_alone() -> None:
-    cluster = PlayedCluster()
+    cluster = FakeCluster()
     cluster.step()
     broken = cluster.send("no bytes", 0)  # type: ignore[arg-type]
     good = send(cluster, b"good", 1)

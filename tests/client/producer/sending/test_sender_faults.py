@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.client.producer.batches.delivery_future import DeliveryFuture
 from headwater.client.producer.record_metadata import RecordMetadata
-from tests.support.fakes.played_cluster import PlayedCluster
+from tests.support.fakes.cluster import FakeCluster
 from tests.support.tiers import rounds
 
 #: Errors that brokers answer while leaders move or replicas are missing: nothing was written.
@@ -38,7 +38,7 @@ actions = st.lists(
 class Played:
     """Carries out a story, and remembers what was sent and what was told about it."""
 
-    def __init__(self, cluster: PlayedCluster) -> None:
+    def __init__(self, cluster: FakeCluster) -> None:
         self.cluster = cluster
         self.sent: list[list[tuple[bytes, DeliveryFuture]]] = [[], []]
         self.told: Counter[bytes] = Counter()
@@ -117,7 +117,7 @@ class Played:
 def test_idempotence_keeps_each_record_once_and_in_order(
     story: list[tuple[str, float, int]],
 ) -> None:
-    played = Played(PlayedCluster())
+    played = Played(FakeCluster())
     played.play(story)
     played.check_ends()
     played.check_order()
@@ -129,9 +129,7 @@ def test_idempotence_keeps_each_record_once_and_in_order(
 def test_without_idempotence_each_record_still_ends_once(
     story: list[tuple[str, float, int]], in_flight_max: int, retries: int
 ) -> None:
-    played = Played(
-        PlayedCluster(is_idempotent=False, in_flight_max=in_flight_max, retries=retries)
-    )
+    played = Played(FakeCluster(is_idempotent=False, in_flight_max=in_flight_max, retries=retries))
     played.play(story)
     played.check_ends()
 
@@ -143,7 +141,7 @@ def test_one_request_in_flight_keeps_the_order_without_idempotence(
 ) -> None:
     # Duplicates are possible here, and strays would bring them late: leave those out.
     calm = [action for action in story if action[0] != "stray"]
-    played = Played(PlayedCluster(is_idempotent=False, in_flight_max=1))
+    played = Played(FakeCluster(is_idempotent=False, in_flight_max=1))
     played.play(calm)
     played.check_ends()
     for log, sent in zip(played.cluster.logs, played.sent, strict=True):
@@ -155,6 +153,6 @@ def test_one_request_in_flight_keeps_the_order_without_idempotence(
 @settings(max_examples=rounds(40, 400), deadline=None)
 @given(actions)
 def test_nobody_is_asked_with_acks_0(story: list[tuple[str, float, int]]) -> None:
-    played = Played(PlayedCluster(is_idempotent=False, acks=0))
+    played = Played(FakeCluster(is_idempotent=False, acks=0))
     played.play(story)
     played.check_ends()

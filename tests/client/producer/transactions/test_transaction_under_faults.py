@@ -12,8 +12,8 @@ from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMet
 from headwater.client.consumer.membership.membership import GroupIdentity
 from headwater.client.producer.batches.delivery_future import DeliveryFuture
 from headwater.client.producer.transactions.states import State
-from tests.support.fakes.faulty_cluster import TOPIC, FaultyCluster
-from tests.support.fakes.played_producer import PlayedProducer
+from tests.support.fakes.cluster_with_faults import TOPIC, FakeClusterWithFaults
+from tests.support.fakes.lone_producer import LoneProducer
 
 SEEDS = st.integers(0, 2**32)
 GROUP = GroupIdentity("readers")
@@ -30,7 +30,7 @@ class Ledger:
 
 
 def one_transaction(
-    producer: PlayedProducer, generator: random.Random, number: int, ledger: Ledger
+    producer: LoneProducer, generator: random.Random, number: int, ledger: Ledger
 ) -> None:
     """Begin one, send, and end it one way or the other; errors are met as a user would."""
     operations = producer.manager.operations
@@ -70,7 +70,7 @@ def one_transaction(
         ledger.commit_count += 1
 
 
-def must_commit(producer: PlayedProducer, ledger: Ledger) -> None:
+def must_commit(producer: LoneProducer, ledger: Ledger) -> None:
     """Where there are no faults any more, a transaction succeeds."""
     operations = producer.manager.operations
     operations.begin()
@@ -86,13 +86,13 @@ def must_commit(producer: PlayedProducer, ledger: Ledger) -> None:
 @given(seed=SEEDS, is_version_2=st.booleans())
 def test_committed_is_what_was_committed(seed: int, is_version_2: bool) -> None:
     generator = random.Random(seed)
-    cluster = FaultyCluster(
+    cluster = FakeClusterWithFaults(
         generator,
         is_version_2=is_version_2,
         fault_count=generator.randrange(60),
         final_errors=(ErrorCode.INVALID_RECORD, ErrorCode.TRANSACTION_ABORTABLE),
     )
-    producer = PlayedProducer(cluster, generator, transactional_id="payments")
+    producer = LoneProducer(cluster, generator, transactional_id="payments")
     producer.finish(producer.manager.operations.initialize())
     ledger = Ledger()
     for number in range(8):
@@ -111,12 +111,12 @@ def test_committed_is_what_was_committed(seed: int, is_version_2: bool) -> None:
 @given(seed=SEEDS, is_version_2=st.booleans())
 def test_a_fenced_producer_sends_nothing_more(seed: int, is_version_2: bool) -> None:
     generator = random.Random(seed)
-    cluster = FaultyCluster(generator, is_version_2=is_version_2, fault_count=5)
-    producer = PlayedProducer(cluster, generator, transactional_id="payments")
+    cluster = FakeClusterWithFaults(generator, is_version_2=is_version_2, fault_count=5)
+    producer = LoneProducer(cluster, generator, transactional_id="payments")
     producer.finish(producer.manager.operations.initialize())
     ledger = Ledger()
     one_transaction(producer, generator, 0, ledger)
-    newer = PlayedProducer(cluster, generator, transactional_id="payments")
+    newer = LoneProducer(cluster, generator, transactional_id="payments")
     newer.finish(newer.manager.operations.initialize())
     with pytest.raises(KafkaError) as caught:
         for number in range(1, 50):
@@ -140,8 +140,8 @@ def test_a_fenced_producer_sends_nothing_more(seed: int, is_version_2: bool) -> 
 @given(seed=SEEDS)
 def test_a_cluster_that_moves_to_the_second_version(seed: int) -> None:
     generator = random.Random(seed)
-    cluster = FaultyCluster(generator, is_version_2=False, fault_count=20)
-    producer = PlayedProducer(cluster, generator, transactional_id="payments")
+    cluster = FakeClusterWithFaults(generator, is_version_2=False, fault_count=20)
+    producer = LoneProducer(cluster, generator, transactional_id="payments")
     producer.finish(producer.manager.operations.initialize())
     ledger = Ledger()
     for number in range(6):

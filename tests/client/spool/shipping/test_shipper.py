@@ -11,7 +11,7 @@ from headwater.client.spool.files.refused_log import read_refused
 from headwater.client.spool.outcome import Outcome
 from headwater.client.spool.shipping.shipper import Shipper
 from headwater.client.spool.spool import Spool
-from tests.support.fakes.scripted_producer import ScriptedLog
+from tests.support.fakes.producer import FakeLog
 from tests.support.logs.spools import append_all, contents, record
 from tests.support.waiting import eventually
 
@@ -23,7 +23,7 @@ class _World:
 
     def __init__(self, directory: Path) -> None:
         self.directory = str(directory)
-        self.log = ScriptedLog()
+        self.log = FakeLog()
         self.outcomes: list[tuple[int, Outcome]] = []
         self.patience_ms = 100.0
         self._open()

@@ -29,7 +29,7 @@ def stat(transaction: int, version: int = 0) -> ZnodeStat:
     return ZnodeStat(1, transaction, 1, 1, version, 0, 0, 0, 0, 0, transaction)
 
 
-class PlayedKazoo:
+class FakeKazoo:
     """As much of a KazooClient as a session uses."""
 
     client_id = (77, b"password")
@@ -74,7 +74,7 @@ class PlayedKazoo:
 
 
 class Played(NamedTuple):
-    kazoo: PlayedKazoo
+    kazoo: FakeKazoo
     handler: LoopHandler
     session: ZooKeeperSession
     store: ZooKeeperStore
@@ -85,7 +85,7 @@ class Played(NamedTuple):
 
 async def begin() -> Played:
     handler = LoopHandler(asyncio.get_running_loop(), 1, TIMEOUT_S)
-    kazoo = PlayedKazoo(handler)
+    kazoo = FakeKazoo(handler)
     requests = ZooKeeperRequests(kazoo, handler, "/base", None)
     session = ZooKeeperSession(kazoo, handler, requests, TIMEOUT_S)
     await session.begin()

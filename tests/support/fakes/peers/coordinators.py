@@ -6,13 +6,13 @@ from headwater.client.cluster_connection import ClusterConnection
 from headwater.client.retry import RetryPolicy
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.find_coordinator import Coordinator, FindCoordinatorResponse
-from tests.support.fakes.peers.scripted_cluster import Call, ScriptedCluster
+from tests.support.fakes.peers.brokers import Call, FakeBrokers
 
 COORDINATOR_NOT_AVAILABLE = 15
 _BATCHED_SINCE = 4
 
 
-def connection_to(cluster: ScriptedCluster, timeout_s: float = 10.0) -> ClusterConnection:
+def connection_to(cluster: FakeBrokers, timeout_s: float = 10.0) -> ClusterConnection:
     return ClusterConnection(
         cluster.bootstrap,
         timeout_s=timeout_s,
@@ -21,7 +21,7 @@ def connection_to(cluster: ScriptedCluster, timeout_s: float = 10.0) -> ClusterC
     )
 
 
-def place_coordinators(cluster: ScriptedCluster, owners: dict[str, int]) -> None:
+def place_coordinators(cluster: FakeBrokers, owners: dict[str, int]) -> None:
     """Let the cluster say who coordinates what, now and as `owners` change; -1 for nobody yet."""
 
     def find(call: Call) -> FindCoordinatorResponse:

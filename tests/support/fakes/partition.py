@@ -40,7 +40,7 @@ class ProducerEntry:
     recent: deque[RecentBatch] = field(default_factory=lambda: deque(maxlen=5))
 
 
-class PlayedPartition:
+class FakePartition:
     def __init__(self) -> None:
         self.entries: list[StoredBatch | Marker] = []
         self.next_offset = 0

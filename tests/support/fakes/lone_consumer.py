@@ -25,10 +25,10 @@ from headwater.client.metadata_upkeep import MetadataUpkeep
 from headwater.client.retry import RetryPolicy
 from headwater.wire.messages.fetch import FetchRequest
 from headwater.wire.messages.metadata import MetadataRequest
-from tests.support.fakes.played_fetches import TOPIC
+from tests.support.fakes.fetches import TOPIC
 
 
-class PlayedConsumer:
+class LoneConsumer:
     """`outstanding` are the requests that were asked for and not answered yet."""
 
     def __init__(

@@ -20,7 +20,7 @@ from tests.support.spark.source_reading import Place
 
 
 @dataclass
-class PlayedQuery:
+class FakeQuery:
     """A query with its checkpoint; `restart` goes on from there with a new reader."""
 
     options: dict[str, str]

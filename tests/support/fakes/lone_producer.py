@@ -27,7 +27,7 @@ from headwater.wire.messages.api_versions import (
     FinalizedFeatureKey,
 )
 from headwater.wire.records import Compression
-from tests.support.fakes.faulty_cluster import TOPIC, FaultyCluster
+from tests.support.fakes.cluster_with_faults import TOPIC, FakeClusterWithFaults
 
 T = TypeVar("T")
 
@@ -45,11 +45,11 @@ def api_versions(*, is_version_2: bool, init_producer_id_max: int = 6) -> ApiVer
     )
 
 
-class PlayedProducer:
+class LoneProducer:
     """`send` and `run`; the rest is as in the real one."""
 
     def __init__(
-        self, cluster: FaultyCluster, generator: random.Random, **settings: object
+        self, cluster: FakeClusterWithFaults, generator: random.Random, **settings: object
     ) -> None:
         values = parse_settings(
             PRODUCER_SETTINGS, {"bootstrap.servers": "127.0.0.1:9092"}, settings

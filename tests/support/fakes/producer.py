@@ -12,7 +12,7 @@ from headwater.client.producer.record_metadata import RecordMetadata
 from headwater.wire.records import Header
 
 
-class ScriptedDelivery:
+class FakeDelivery:
     """A future that a test completes."""
 
     def __init__(self, value: bytes | None) -> None:
@@ -45,7 +45,7 @@ class ScriptedDelivery:
             callback(self)
 
 
-class ScriptedLog:
+class FakeLog:
     """One partition, and the producers that write to it, one after the other.
 
     `refuses` says why a record is never taken by the broker, `raises` what `send` raises for it.
@@ -58,15 +58,15 @@ class ScriptedLog:
         self.is_held = False
         self.refuses: Callable[[bytes | None], KafkaError | None] = lambda value: None
         self.raises: Callable[[str], KafkaError | None] = lambda topic: None
-        self.pending: list[ScriptedDelivery] = []
+        self.pending: list[FakeDelivery] = []
         self.producer_count = 0
         self.is_spent: KafkaError | None = None
         self.lock = threading.RLock()
 
-    def make_producer(self) -> ScriptedProducer:
+    def make_producer(self) -> FakeProducer:
         self.producer_count += 1
         self.is_spent = None
-        return ScriptedProducer(self)
+        return FakeProducer(self)
 
     def release(self, count: int | None = None) -> None:
         """Answer what is pending, from the oldest on."""
@@ -75,7 +75,7 @@ class ScriptedLog:
                 self._answer(delivery)
             del self.pending[:count]
 
-    def _answer(self, delivery: ScriptedDelivery) -> None:
+    def _answer(self, delivery: FakeDelivery) -> None:
         error = self.is_spent or self.refuses(delivery.value)
         if error is not None:
             delivery.complete(error)
@@ -84,8 +84,8 @@ class ScriptedLog:
         delivery.complete(RecordMetadata("t", 0, len(self.values) - 1, 0))
 
 
-class ScriptedProducer:
-    def __init__(self, log: ScriptedLog) -> None:
+class FakeProducer:
+    def __init__(self, log: FakeLog) -> None:
         self._log = log
 
     def send(
@@ -97,11 +97,11 @@ class ScriptedProducer:
         partition: int | None = None,
         headers: Sequence[Header] = (),
         timestamp_ms: int | None = None,
-    ) -> ScriptedDelivery:
+    ) -> FakeDelivery:
         error = self._log.is_spent or self._log.raises(topic)
         if error is not None:
             raise error
-        delivery = ScriptedDelivery(value)
+        delivery = FakeDelivery(value)
         with self._log.lock:
             self._log.topics.append(topic)
             self._log.pending.append(delivery)

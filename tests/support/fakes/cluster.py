@@ -61,7 +61,7 @@ class Numbered(NamedTuple):
     base_offset: int
 
 
-class PlayedLog:
+class FakeLog:
     """What a partition holds, and what it remembers of its producers."""
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ class PlayedLog:
         return ErrorCode.NONE, -1
 
 
-class PlayedCluster:
+class FakeCluster:
     """Two brokers, one topic, and the machines of one producer."""
 
     def __init__(
@@ -134,7 +134,7 @@ class PlayedCluster:
         has_topic_ids: bool = True,
     ) -> None:
         self.now_s = 1.0
-        self.logs = [PlayedLog() for _ in range(partition_count)]
+        self.logs = [FakeLog() for _ in range(partition_count)]
         self.leaders = [number % 2 for number in range(partition_count)]
         self.is_acknowledged = acks != 0
         self.has_topic_ids = has_topic_ids

@@ -27,7 +27,7 @@ def record(partition: int, offset: int, key: bytes | None = None) -> ConsumerRec
     )
 
 
-class ScriptedConsumer:
+class FakeConsumer:
     def __init__(
         self, logs: Mapping[int, list[ConsumerRecord]], *, commits_automatically: bool = False
     ) -> None:

@@ -11,7 +11,7 @@ from headwater.wire.schema import Message
 R = TypeVar("R", bound=Message)
 
 
-class AskedMachine:
+class LoneMachine:
     """`now_s` is the time, which only `wait` and `wait_until` move."""
 
     def __init__(self, machine: Machine, now_s: float = 100.0) -> None:

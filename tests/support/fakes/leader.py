@@ -90,7 +90,7 @@ def image_of(leader: int, leader_epoch: int) -> PartitionImage:
     return PartitionImage((leader, NODE_ID), (leader,), leader, leader_epoch, leader_epoch)
 
 
-class PlayedLeader:
+class FakeLeader:
     def __init__(self, broker_id: int = 1) -> None:
         self.broker_id = broker_id
         self.logs: dict[int, PartitionLog] = {}
@@ -100,7 +100,7 @@ class PlayedLeader:
         self.connection_count = 0
         #: Every fetch, and when it came.
         self.fetches: list[tuple[float, FetchRequest]] = []
-        self.channels: list[_PlayedChannel] = []
+        self.channels: list[_FakeChannel] = []
         self._news = asyncio.Event()
 
     async def connect(self, broker_id: int) -> PeerChannel:
@@ -109,7 +109,7 @@ class PlayedLeader:
         self.connection_count += 1
         if not self.is_reachable:
             raise PeerUnavailableError("Nobody is there.")
-        channel = _PlayedChannel(self)
+        channel = _FakeChannel(self)
         self.channels.append(channel)
         return cast(PeerChannel, channel)
 
@@ -151,10 +151,10 @@ class PlayedLeader:
             return
 
 
-class _PlayedChannel:
+class _FakeChannel:
     """One connection, with one session."""
 
-    def __init__(self, leader: PlayedLeader) -> None:
+    def __init__(self, leader: FakeLeader) -> None:
         self.is_closed = False
         self._leader = leader
         self._session: dict[int, FetchPartition] = {}

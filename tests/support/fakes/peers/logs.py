@@ -15,7 +15,7 @@ from headwater.wire.messages.fetch import (
     PartitionData,
 )
 from headwater.wire.records import iter_batch_headers, patch_batch
-from tests.support.fakes.peers.scripted_cluster import Call, ScriptedCluster
+from tests.support.fakes.peers.brokers import Call, FakeBrokers
 
 
 class Visit(NamedTuple):
@@ -26,10 +26,10 @@ class Visit(NamedTuple):
     offset: int
 
 
-class ScriptedLogs:
+class FakeLogs:
     """Answers Fetch for a cluster."""
 
-    def __init__(self, cluster: ScriptedCluster) -> None:
+    def __init__(self, cluster: FakeBrokers) -> None:
         self.batches: dict[TopicPartition, list[bytes]] = {}
         self.visits: list[Visit] = []
         self.refuse: Callable[[Visit], int] = lambda visit: 0

@@ -37,7 +37,7 @@ class StoredBatch(NamedTuple):
     offsets: tuple[int, ...]
 
 
-class PlayedLog:
+class FakeLog:
     """One partition."""
 
     def __init__(self) -> None:
@@ -81,10 +81,10 @@ class PlayedLog:
         return b"".join(batch.data for batch in found[:batch_count])
 
 
-class PlayedBroker:
+class FakeBroker:
     """A leader with a fetch session for each that asks for one."""
 
-    def __init__(self, logs: dict[int, PlayedLog]) -> None:
+    def __init__(self, logs: dict[int, FakeLog]) -> None:
         self.logs = logs
         self.session: dict[int, int] = {}
         self._session_id = 0
@@ -135,7 +135,7 @@ class PlayedBroker:
         )
 
 
-def played_metadata(leaders: dict[int, int], epoch: int = 0) -> ClusterMetadata:
+def fake_metadata(leaders: dict[int, int], epoch: int = 0) -> ClusterMetadata:
     """What a client knows: the leader of each partition of the topic."""
     metadata = ClusterMetadata()
     metadata.learn(metadata_response(leaders, epoch), [TOPIC])

@@ -38,7 +38,7 @@ from headwater.wire.messages.metadata import (
     MetadataResponseTopic,
 )
 from headwater.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from tests.support.fakes.asked_machine import AskedMachine
+from tests.support.fakes.lone_machine import LoneMachine
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 COORDINATOR = CoordinatorOf(CoordinatorKind.GROUP, "readers")
@@ -57,7 +57,7 @@ def metadata_answer(counts: Mapping[str, int]) -> MetadataResponse:
     )
 
 
-class Member(AskedMachine):
+class Member(LoneMachine):
     """A membership with its user: topic `a` has two partitions and `b` one."""
 
     membership: ClassicMembership

@@ -20,7 +20,7 @@ from headwater.wire.messages.metadata import MetadataRequest, MetadataResponse
 from headwater.wire.schema import Message
 
 
-class SmallBroker:
+class FakeBroker:
     """Answers ApiVersions and Fetch; metadata requests by the name of the topic they ask for.
 
     "now": at once. "hold": when the test says so. "close": by closing the connection.

@@ -31,8 +31,8 @@ from headwater.wire.messages.produce import (
     TopicProduceResponse,
 )
 from headwater.wire.records import read_batch_header
-from tests.support.fakes.played_coordinator import PlayedCoordinator
-from tests.support.fakes.played_partition import PlayedPartition
+from tests.support.fakes.coordinator import FakeCoordinator
+from tests.support.fakes.partition import FakePartition
 
 TOPIC = "orders"
 BROKER_COUNT = 2
@@ -64,7 +64,7 @@ class Flight:
     answer: Any = None
 
 
-class FaultyCluster:
+class FakeClusterWithFaults:
     def __init__(
         self,
         generator: random.Random,
@@ -75,8 +75,8 @@ class FaultyCluster:
         may_be_late: bool = True,
     ) -> None:
         self.now_s = 0.0
-        self.partitions = {TopicPartition(TOPIC, n): PlayedPartition() for n in range(2)}
-        self.coordinator = PlayedCoordinator(self.partitions, is_version_2=is_version_2)
+        self.partitions = {TopicPartition(TOPIC, n): FakePartition() for n in range(2)}
+        self.coordinator = FakeCoordinator(self.partitions, is_version_2=is_version_2)
         self.fault_count = fault_count
         #: Errors for a batch that sending it again does not help.
         self.final_errors = final_errors

@@ -32,7 +32,7 @@ from headwater.wire.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from tests.support.fakes.played_partition import PlayedPartition
+from tests.support.fakes.partition import FakePartition
 
 PRODUCER_ID = 4000
 
@@ -44,9 +44,9 @@ class Phase(Enum):
     ABORTED = "aborted"
 
 
-class PlayedCoordinator:
+class FakeCoordinator:
     def __init__(
-        self, partitions: dict[TopicPartition, PlayedPartition], *, is_version_2: bool
+        self, partitions: dict[TopicPartition, FakePartition], *, is_version_2: bool
     ) -> None:
         self.is_version_2 = is_version_2
         self.epoch = -1

@@ -1,6 +1,6 @@
 """A cluster of brokers that answer as a test tells them to, in the test's own event loop.
 
-    async with ScriptedCluster(broker_count=2) as cluster:
+    async with FakeBrokers(broker_count=2) as cluster:
         cluster.topics["orders"] = [0, 1]           # the leaders of its partitions
         cluster.script(ApiKey.CREATE_TOPICS, lambda call: CreateTopicsResponse(...))
 
@@ -49,7 +49,7 @@ class Call(NamedTuple):
 Script = Callable[[Call], "Message | Disconnect | None"]
 
 
-class ScriptedCluster:
+class FakeBrokers:
     """See the module's text."""
 
     def __init__(self, broker_count: int = 1) -> None:
