@@ -11,7 +11,7 @@ import pytest
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.cluster.image.change import ImageChange, ImageEdits
 from headwater.coordinator.outcome import Change, Outcome, ProducerIdentity, Reply
-from headwater.coordinator.runtime import CoordinatorRuntime, RuntimeParts
+from headwater.coordinator.runtime import CoordinatorRuntime, RuntimeEnvironment
 from headwater.coordinator.shard_log import ShardLog, ShardLogOptions
 from headwater.coordinator.stored_record import StoredRecord
 from headwater.coordinator.timers import Timers
@@ -77,7 +77,7 @@ Runtime = CoordinatorRuntime[Words]
 
 def new_runtime(broker: HandlerBroker) -> Runtime:
     context = broker.context
-    parts = RuntimeParts(
+    environment = RuntimeEnvironment(
         node_id=context.node_id,
         partitions=context.partitions,
         parked=context.parked,
@@ -92,7 +92,7 @@ def new_runtime(broker: HandlerBroker) -> Runtime:
         compression=lambda: Compression.LZ4,
     )
     runtime = CoordinatorRuntime(
-        TOPIC, options, parts, lambda _number, _epoch, timers: Words(timers)
+        TOPIC, options, environment, lambda _number, _epoch, timers: Words(timers)
     )
     runtime.start(context.image)
     return runtime

@@ -11,8 +11,8 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.base.loop_timer import LoopTimer
 from headwater.replication.partition.events import PartitionEventHub
+from headwater.replication.partition.options import ACKS_ALL, AcksAllFlush, PartitionOptions
 from headwater.replication.partition.partition import Partition
-from headwater.replication.partition.rules import ACKS_ALL, AcksAllFlush, PartitionRules
 from headwater.replication.waiting.delayed_produce import AwaitedAppend, DelayedProduce
 from headwater.replication.waiting.parked_requests import ParkedRequests
 from headwater.sim.campaigns.logs import batch_of
@@ -281,7 +281,7 @@ def test_a_demoted_leader_acknowledges_nothing_even_if_its_high_watermark_rises(
 async def test_a_switch_of_the_flush_is_followed_by_who_waits() -> None:
     world = LedPartition(isr=(0,), acks_all_flush=AcksAllFlush.OFF)
     end_offset = world.append(1, acks=ACKS_ALL)
-    world.partition.rules = PartitionRules(1, AcksAllFlush.AUTO, LAG_MAX_MS)
+    world.partition.options = PartitionOptions(1, AcksAllFlush.AUTO, LAG_MAX_MS)
     assert not world.partition.is_acknowledged(end_offset, durably=False)
     await settled(lambda: world.partition.is_acknowledged(end_offset, durably=False))
     await world.partition.close()

@@ -198,7 +198,7 @@ class BrokerServer:
         partitions = Partitions(
             directories,
             node_id=node_id,
-            rules_of=lambda topic: partition_rules(settings, topic),
+            options_of=lambda topic: partition_rules(settings, topic),
             events=replication.events,
             isr_changes=replication.isr_changes,
             clock=environment.clock,

@@ -52,7 +52,7 @@ class _State(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class RuntimeParts:
+class RuntimeEnvironment:
     """What a runtime needs of its broker."""
 
     node_id: int
@@ -93,13 +93,13 @@ class CoordinatorRuntime(Generic[S]):
         self,
         topic: str,
         options: ShardLogOptions,
-        parts: RuntimeParts,
+        environment: RuntimeEnvironment,
         make_shard: Callable[[int, int, Timers], S],
     ) -> None:
         """`make_shard` gets the partition's number, its leader epoch, and the shard's timers."""
         self.topic = topic
         self._options = options
-        self._parts = parts
+        self._environment = environment
         self._make_shard = make_shard
         self._partition_count = 0
         self._led: dict[int, _Led[S]] = {}
@@ -124,7 +124,7 @@ class CoordinatorRuntime(Generic[S]):
             self._follow(change.image)
         for led in list(self._led.values()):
             if led.state is _State.ACTIVE:
-                for outcome in led.shard.on_image(change, self._parts.clock.wall_ms()):
+                for outcome in led.shard.on_image(change, self._environment.clock.wall_ms()):
                     self._settle(led, outcome)
 
     def _follow(self, image: ClusterImage) -> None:
@@ -134,19 +134,19 @@ class CoordinatorRuntime(Generic[S]):
         self._without_log.clear()
         for number, led in list(self._led.items()):
             is_mine = number < len(partitions) and (
-                partitions[number].leader == self._parts.node_id
+                partitions[number].leader == self._environment.node_id
                 and partitions[number].leader_epoch == led.leader_epoch
             )
             if not is_mine:
                 self._unload(led)
         for number, partition in enumerate(partitions):
-            if partition.leader == self._parts.node_id and number not in self._led:
+            if partition.leader == self._environment.node_id and number not in self._led:
                 self._load(number, partition.leader_epoch)
 
     def _load(self, number: int, leader_epoch: int) -> None:
-        parts = self._parts
+        environment = self._environment
         try:
-            partition = parts.partitions.get(self.topic, number)
+            partition = environment.partitions.get(self.topic, number)
         except KafkaError:
             self._without_log[number] = leader_epoch
             return
@@ -156,20 +156,20 @@ class CoordinatorRuntime(Generic[S]):
             partition,
             leader_epoch,
             self._options,
-            parts.parked,
-            parts.clock,
-            parts.run_in_thread,
+            environment.parked,
+            environment.clock,
+            environment.run_in_thread,
         )
-        timers = ShardTimers(parts.timer, parts.clock)
+        timers = ShardTimers(environment.timer, environment.clock)
         shard = self._make_shard(number, leader_epoch, timers)
-        led = _Led(number, shard, log, leader_epoch, timers, WriteBackoff(parts.timer))
+        led = _Led(number, shard, log, leader_epoch, timers, WriteBackoff(environment.timer))
         timers.run = lambda outcome: self._settle(led, outcome)
         self._led[number] = led
         if log.partition.log_end_offset == log.partition.log_start_offset:
             self._activate(led)  # Nothing to read: the first group of a cluster need not wait.
         else:
             name = f"loading of {self.topic}-{number}"
-            led.loading = parts.tasks.start(name, self._replay(led))
+            led.loading = environment.tasks.start(name, self._replay(led))
 
     async def _replay(self, led: _Led[S]) -> None:
         try:
@@ -184,11 +184,11 @@ class CoordinatorRuntime(Generic[S]):
 
     def _activate(self, led: _Led[S]) -> None:
         led.state = _State.ACTIVE
-        led.shard.on_loaded(self._parts.clock.wall_ms())
+        led.shard.on_loaded(self._environment.clock.wall_ms())
 
     def _unload(self, led: _Led[S]) -> None:
         del self._led[led.number]
-        self._left_ms[led.number] = self._parts.clock.monotonic_ms()
+        self._left_ms[led.number] = self._environment.clock.monotonic_ms()
         if led.loading is not None:
             led.loading.cancel()
         led.timers.close()
@@ -236,7 +236,7 @@ class CoordinatorRuntime(Generic[S]):
         if number in self._led or number in self._without_log:
             return True
         left_ms = self._left_ms.get(number)
-        now_ms = self._parts.clock.monotonic_ms()
+        now_ms = self._environment.clock.monotonic_ms()
         return left_ms is not None and now_ms < left_ms + _HEARTBEAT_MS_MAX
 
     def shards(self) -> Iterator[S]:
@@ -294,7 +294,7 @@ class CoordinatorRuntime(Generic[S]):
         led = self._active(self.partition_of(key))
         future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         reply: Reply[R] = Reply(partial(_complete, future))
-        self._settle(led, operation(led.shard, self._parts.clock.wall_ms(), reply))
+        self._settle(led, operation(led.shard, self._environment.clock.wall_ms(), reply))
         return await future
 
     async def end_transaction(
@@ -322,7 +322,7 @@ class CoordinatorRuntime(Generic[S]):
             except KafkaError as error:
                 led.backoff.fail(outcome.on_failed, as_coordinator_error(error))
                 return
-            now_ms = self._parts.clock.wall_ms()
+            now_ms = self._environment.clock.wall_ms()
             for number, record in enumerate(records):
                 led.shard.replay(record, offset + number, outcome.producer, now_ms)
         if not records:

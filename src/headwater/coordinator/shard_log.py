@@ -20,8 +20,8 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.coordinator.outcome import ProducerIdentity
 from headwater.coordinator.shard import Shard
 from headwater.coordinator.stored_record import StoredRecord
+from headwater.replication.partition.options import ACKS_ALL
 from headwater.replication.partition.partition import Partition
-from headwater.replication.partition.rules import ACKS_ALL
 from headwater.replication.waiting.delayed_produce import await_append, when_settled
 from headwater.replication.waiting.parked_requests import ParkedRequests
 from headwater.storage.disk.files import FileRegion

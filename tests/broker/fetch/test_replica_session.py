@@ -23,9 +23,9 @@ from headwater.replication.fetch import (
     note_follower,
     read_partitions,
 )
+from headwater.replication.partition.environment import PartitionEnvironment
+from headwater.replication.partition.options import AcksAllFlush, PartitionOptions
 from headwater.replication.partition.partition import Partition
-from headwater.replication.partition.rules import AcksAllFlush, PartitionRules
-from headwater.replication.partition.shared import PartitionParts
 from headwater.replication.waiting.parked_requests import ParkedRequests
 from headwater.sim.campaigns.logs import DIRECTORY, NOW_MS, batch_of, open_log
 from headwater.sim.disk.faulty_disk import FaultyDisk
@@ -46,7 +46,7 @@ class _Leader:
         self.clock = ManualClock()
         self.controller = FakeController()
         self.parked = ParkedRequests(LoopTimer(loop))
-        parts = PartitionParts(
+        environment = PartitionEnvironment(
             0,
             self.parked,
             self.clock,
@@ -63,8 +63,8 @@ class _Leader:
                 TOPIC_ID,
                 log,
                 PartitionImage((0, 1, 2), (0, 1, 2), 0, 0, 0),
-                rules=PartitionRules(1, AcksAllFlush.OFF, LAG_MAX_MS),
-                parts=parts,
+                options=PartitionOptions(1, AcksAllFlush.OFF, LAG_MAX_MS),
+                environment=environment,
             )
         self._is_watched = is_watched
         self.session: FetchSession | None = None

@@ -67,7 +67,7 @@ class FakeQuery:
         self.stopped_ms = self.now_ms
 
 
-class FakeSurroundings:
+class FakeEnvironment:
     """Time that passes when somebody waits."""
 
     def __init__(self, queries: Sequence[FakeQuery]) -> None:
@@ -103,30 +103,30 @@ class FakeSurroundings:
 
 def play(
     directory: Path, *queries: FakeQuery, grace_s: float = 60.0, endless: bool = False
-) -> tuple[RunningPipeline, FakeSurroundings]:
-    surroundings = FakeSurroundings(queries)
+) -> tuple[RunningPipeline, FakeEnvironment]:
+    environment = FakeEnvironment(queries)
     record = RunRecord("pipe", RunState.STARTING, 1, "here", 0, 0)
     running = RunningPipeline(
         RunDirectory(directory),
         record,
         queries,
-        surroundings,
+        environment,
         lambda failure, name: f"{name}: {failure}",
         grace_s,
         lambda query: endless,
     )
-    return running, surroundings
+    return running, environment
 
 
 def test_a_run_ends_when_all_queries_have(tmp_path: Path) -> None:
     fast, slow = FakeQuery("fast", batch_ms=100), FakeQuery("slow")
     fast.batch_count_max, slow.batch_count_max = 7, 3
-    running, surroundings = play(tmp_path, fast, slow)
+    running, environment = play(tmp_path, fast, slow)
     record = running.run()
     assert (record.state, record.error) == (RunState.FINISHED, "")
     assert [query.row_count for query in record.queries] == [70, 30]
     assert record.ended_ms is not None and 3000 <= record.ended_ms < 4000
-    assert RunDirectory(tmp_path).read() == record == surroundings.shown[-1]
+    assert RunDirectory(tmp_path).read() == record == environment.shown[-1]
     assert not any(query.is_active for query in record.queries)
 
 
@@ -152,8 +152,8 @@ def test_an_endless_query_that_ends_has_failed(tmp_path: Path) -> None:
 
 
 def test_an_endless_query_that_is_stopped_has_not(tmp_path: Path) -> None:
-    running, surroundings = play(tmp_path, FakeQuery("q"), endless=True)
-    surroundings.later(Wish.STOP, 1000)
+    running, environment = play(tmp_path, FakeQuery("q"), endless=True)
+    environment.later(Wish.STOP, 1000)
     record = running.run()
     assert (record.state, record.error, record.queries[0].error) == (RunState.STOPPED, "", "")
 
@@ -161,54 +161,54 @@ def test_an_endless_query_that_is_stopped_has_not(tmp_path: Path) -> None:
 @pytest.mark.parametrize("by_file", [True, False])
 def test_an_orderly_end_waits_for_the_batch(tmp_path: Path, by_file: bool) -> None:
     query = FakeQuery("q", batch_ms=3000, pause_ms=200)
-    running, surroundings = play(tmp_path, query)
+    running, environment = play(tmp_path, query)
     if by_file:
-        surroundings.at[3500] = lambda: RunDirectory(tmp_path).ask_to_stop(StopRequest.GRACEFULLY)
+        environment.at[3500] = lambda: RunDirectory(tmp_path).ask_to_stop(StopRequest.GRACEFULLY)
     else:
-        surroundings.later(Wish.STOP, 3500)
+        environment.later(Wish.STOP, 3500)
     record = running.run()
     assert (record.state, query.batch_count) == (RunState.STOPPED, 2)
     assert query.stopped_ms is not None and 6200 <= query.stopped_ms <= 6300
-    assert RunState.STOPPING in [shown.state for shown in surroundings.shown]
+    assert RunState.STOPPING in [shown.state for shown in environment.shown]
     assert record.queries[0].row_count == 20
 
 
 def test_a_query_without_a_pause_is_ended_right_after_a_batch(tmp_path: Path) -> None:
     query = FakeQuery("q", batch_ms=3000)
-    running, surroundings = play(tmp_path, query)
-    surroundings.later(Wish.STOP, 3500)
+    running, environment = play(tmp_path, query)
+    environment.later(Wish.STOP, 3500)
     running.run()
     assert query.stopped_ms is not None and 6000 <= query.stopped_ms <= 6100
 
 
 def test_the_time_to_finish_a_batch_is_bounded(tmp_path: Path) -> None:
     query = FakeQuery("q", batch_ms=500_000)
-    running, surroundings = play(tmp_path, query, grace_s=10.0)
-    surroundings.later(Wish.STOP, 1000)
+    running, environment = play(tmp_path, query, grace_s=10.0)
+    environment.later(Wish.STOP, 1000)
     assert running.run().state is RunState.STOPPED
     assert query.stopped_ms is not None and 10_900 <= query.stopped_ms <= 11_600
 
 
 def test_an_end_now_waits_for_nothing(tmp_path: Path) -> None:
     query = FakeQuery("q", batch_ms=500_000)
-    running, surroundings = play(tmp_path, query)
-    surroundings.later(Wish.STOP, 1000)
-    surroundings.at[4000] = lambda: RunDirectory(tmp_path).ask_to_stop(StopRequest.NOW)
+    running, environment = play(tmp_path, query)
+    environment.later(Wish.STOP, 1000)
+    environment.at[4000] = lambda: RunDirectory(tmp_path).ask_to_stop(StopRequest.NOW)
     running.run()
     assert query.stopped_ms is not None and 4000 <= query.stopped_ms <= 4100
 
 
 def test_the_record_tells_that_an_idle_run_is_alive(tmp_path: Path) -> None:
     query = FakeQuery("q", batch_ms=1, pause_ms=900_000)
-    running, surroundings = play(tmp_path, query)
+    running, environment = play(tmp_path, query)
     seen = []
 
     def look() -> None:
         record = RunDirectory(tmp_path).read()
-        seen.append(surroundings.now_ms() - record.updated_ms if record else None)
+        seen.append(environment.now_ms() - record.updated_ms if record else None)
 
-    surroundings.at = dict.fromkeys(range(1000, 60000, 700), look)
-    surroundings.later(Wish.STOP, 61_000)
+    environment.at = dict.fromkeys(range(1000, 60000, 700), look)
+    environment.later(Wish.STOP, 61_000)
     running.run()
     assert all(age_ms is not None and age_ms <= 5500 for age_ms in seen) and len(seen) > 50
 
@@ -218,6 +218,6 @@ def test_a_query_that_cannot_be_stopped_does_not_keep_the_run(tmp_path: Path) ->
         def stop(self) -> None:
             raise TimeoutError("it does not end")
 
-    running, surroundings = play(tmp_path, Stubborn("q"))
-    surroundings.later(Wish.STOP_NOW, 1000)
+    running, environment = play(tmp_path, Stubborn("q"))
+    environment.later(Wish.STOP_NOW, 1000)
     assert running.run().state is RunState.STOPPED

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.replication.fetch import FetchLimits, FetchTarget, note_follower, read_partitions
+from headwater.replication.partition.options import AcksAllFlush, PartitionOptions
 from headwater.replication.partition.partition import Partition
-from headwater.replication.partition.rules import AcksAllFlush, PartitionRules
 from headwater.sim.campaigns.logs import PARTITION
 from tests.support.models.led_partition import LAG_MAX_MS, TOPIC_ID, LedPartition
 from tests.support.tiers import rounds
@@ -201,7 +201,7 @@ def test_nobody_waits_for_a_follower_whose_broker_is_gone() -> None:
     world.fetch(1, 5)
     world.append(4)
     assert world.high_watermark == 6
-    world.parts.brokers = {0: world.parts.brokers[0]}
+    world.environment.brokers = {0: world.environment.brokers[0]}
     world.leadership.brokers_changed()
     assert world.high_watermark == 10
 
@@ -210,7 +210,7 @@ def test_below_the_minimum_of_in_sync_replicas_it_stands_still() -> None:
     world = LedPartition(isr=(0,), min_insync_replicas=2)
     world.append(3, acks=1)
     assert world.high_watermark == 0
-    world.partition.rules = PartitionRules(1, AcksAllFlush.OFF, LAG_MAX_MS)
+    world.partition.options = PartitionOptions(1, AcksAllFlush.OFF, LAG_MAX_MS)
     world.leadership.advance_high_watermark()
     assert world.high_watermark == 3
 
@@ -279,7 +279,7 @@ def test_the_low_watermark_is_that_of_the_live_replicas() -> None:
     world.fetch(1, 5, log_start_offset=3)
     assert world.events.take() == ["log start"]
     assert world.partition.low_watermark == 0
-    world.parts.brokers = {each: world.parts.brokers[each] for each in (0, 1)}
+    world.environment.brokers = {each: world.environment.brokers[each] for each in (0, 1)}
     assert world.partition.low_watermark == 3
     world.leadership.brokers_changed()
     assert world.events.take() == ["log start"]

@@ -9,7 +9,7 @@ import pytest
 from headwater.base.errors import ErrorCode
 from headwater.replication.leading.isr_state import IsrProposal, IsrState
 from headwater.replication.leading.remote_replica import RemoteReplica
-from headwater.replication.partition.rules import AcksAllFlush
+from headwater.replication.partition.options import AcksAllFlush
 from headwater.storage.errors import LogStorageError
 from tests.support.async_tests import run_async
 from tests.support.models.led_partition import LAG_MAX_MS, LedPartition, settled
@@ -216,12 +216,12 @@ def test_a_late_answer_of_an_earlier_epoch_changes_nothing() -> None:
 def test_a_leader_goes_on_at_once_without_followers_that_are_gone() -> None:
     world = LedPartition()
     world.append(2)
-    world.parts.brokers = {each: world.parts.brokers[each] for each in (0, 1)}
+    world.environment.brokers = {each: world.environment.brokers[each] for each in (0, 1)}
     world.leadership.brokers_changed()
     assert world.controller.wanted == [(0, 1)]
     world.controller.accept()
     assert world.high_watermark == 0
-    world.parts.brokers = {0: world.parts.brokers[0]}
+    world.environment.brokers = {0: world.environment.brokers[0]}
     world.leadership.brokers_changed()
     assert world.controller.wanted == [(0,)]
     world.controller.accept()
@@ -236,7 +236,7 @@ async def test_what_was_acknowledged_is_durable_before_a_leader_proposes_to_be_a
     assert world.partition.is_acknowledged(3, durably=False)  # The follower has it too.
     assert world.partition.log.flushed_offset == 0
     world.threads.is_holding = True
-    world.parts.brokers = {0: world.parts.brokers[0]}
+    world.environment.brokers = {0: world.environment.brokers[0]}
     world.leadership.brokers_changed()
     assert world.controller.wanted == []
     world.threads.release()
@@ -263,7 +263,7 @@ async def test_a_new_leader_does_not_know_what_was_acknowledged_and_makes_all_du
     world.apply(leader=1, leader_epoch=5)
     assert world.high_watermark == 0  # Though the other one may have acknowledged all of it.
     world.threads.is_holding = True
-    world.parts.brokers = {0: world.parts.brokers[0]}
+    world.environment.brokers = {0: world.environment.brokers[0]}
     world.apply(leader=0, leader_epoch=6)
     assert world.controller.wanted == []
     world.threads.release()

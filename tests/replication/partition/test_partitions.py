@@ -15,9 +15,9 @@ from headwater.base.ids import TopicPartition
 from headwater.cluster.image.change import ImageEdits
 from headwater.cluster.image.image import BrokerInfo, ClusterImage, PartitionImage, TopicImage
 from headwater.cluster.image.layered_map import LayeredMap
+from headwater.replication.partition.options import AcksAllFlush, PartitionOptions
 from headwater.replication.partition.partition import Partition
 from headwater.replication.partition.partitions import Partitions
-from headwater.replication.partition.rules import AcksAllFlush, PartitionRules
 from headwater.sim.campaigns.broker_logs import open_directories
 from headwater.sim.campaigns.logs import NOW_MS, batch_of
 from headwater.sim.disk.faulty_disk import FaultyDisk
@@ -69,7 +69,7 @@ class _Broker:
         self.partitions = Partitions(
             self.directories,
             node_id=OWN,
-            rules_of=lambda _topic: PartitionRules(1, AcksAllFlush.OFF),
+            options_of=lambda _topic: PartitionOptions(1, AcksAllFlush.OFF),
             events=self.events,
             isr_changes=self.controller,
             clock=self.clock,
@@ -271,12 +271,12 @@ async def test_a_log_that_cannot_be_opened_is_not_replaced_by_an_empty_one() -> 
 @run_async
 async def test_rules_that_change_let_the_high_watermark_go_on() -> None:
     broker = _Broker()
-    rules = PartitionRules(2, AcksAllFlush.OFF)
-    broker.partitions._rules_of = lambda _topic: rules
+    options = PartitionOptions(2, AcksAllFlush.OFF)
+    broker.partitions._options_of = lambda _topic: options
     await broker.load(_image([_state(1, isr=(1,))]))
     broker.append(0)
     partition = broker.partitions.get("orders", 0)
     assert partition.high_watermark == 0
-    rules = PartitionRules(1, AcksAllFlush.OFF)
-    broker.partitions.refresh_rules(["orders"])
+    options = PartitionOptions(1, AcksAllFlush.OFF)
+    broker.partitions.refresh_options(["orders"])
     assert partition.high_watermark == 1

@@ -78,7 +78,7 @@ def commit_what_the_leader_has(monkeypatch: pytest.MonkeyPatch) -> None:
         log = self._partition.log
         if log.log_end_offset > log.high_watermark:
             log.raise_high_watermark(log.log_end_offset)
-            self._parts.events.on_high_watermark(self._partition)
+            self._environment.events.on_high_watermark(self._partition)
 
     monkeypatch.setattr(Leadership, "advance_high_watermark", advance)
 

@@ -16,9 +16,9 @@ from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
 from headwater.cluster.image.image import PartitionImage
 from headwater.net.peer_channel import PeerChannel, PeerUnavailableError
+from headwater.replication.partition.environment import PartitionEnvironment
+from headwater.replication.partition.options import AcksAllFlush, PartitionOptions
 from headwater.replication.partition.partition import Partition
-from headwater.replication.partition.rules import AcksAllFlush, PartitionRules
-from headwater.replication.partition.shared import PartitionParts
 from headwater.sim.campaigns.logs import NOW_MS, batch_of
 from headwater.sim.campaigns.replica_set import NoEvents, Proposals
 from headwater.sim.clock import SimulatedClock
@@ -74,8 +74,8 @@ def follower_of(
         TOPIC_ID,
         log or new_log(number, seed=1),
         image_of(leader, leader_epoch),
-        rules=PartitionRules(1, AcksAllFlush.OFF),
-        parts=PartitionParts(
+        options=PartitionOptions(1, AcksAllFlush.OFF),
+        environment=PartitionEnvironment(
             node_id=NODE_ID,
             events=NoEvents(),
             clock=SimulatedClock(asyncio.get_running_loop()),

@@ -17,10 +17,10 @@ from headwater.cluster.image.image import BrokerInfo, PartitionImage
 from headwater.replication.leading.isr_changes import IsrOwner
 from headwater.replication.leading.isr_state import IsrProposal
 from headwater.replication.leading.leadership import Leadership
+from headwater.replication.partition.environment import PartitionEnvironment
 from headwater.replication.partition.events import PartitionEvents
+from headwater.replication.partition.options import AcksAllFlush, PartitionOptions
 from headwater.replication.partition.partition import Partition
-from headwater.replication.partition.rules import AcksAllFlush, PartitionRules
-from headwater.replication.partition.shared import PartitionParts
 from headwater.sim.campaigns.logs import DIRECTORY, PARTITION, batch_of, open_log
 from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.log_config import LogConfig
@@ -142,7 +142,7 @@ class LedPartition:
         self.disk = FaultyDisk(0, directories=["/data"])
         replicas = (LEADER, *followers)
         self.image = PartitionImage(replicas, replicas if isr is None else tuple(isr), LEADER, 4, 9)
-        self.parts = PartitionParts(
+        self.environment = PartitionEnvironment(
             LEADER,
             events or self.events,
             self.clock,
@@ -157,8 +157,8 @@ class LedPartition:
             TOPIC_ID,
             log,
             self.image,
-            rules=PartitionRules(min_insync_replicas, acks_all_flush, LAG_MAX_MS),
-            parts=self.parts,
+            options=PartitionOptions(min_insync_replicas, acks_all_flush, LAG_MAX_MS),
+            environment=self.environment,
         )
 
     @property
@@ -210,8 +210,8 @@ class LedPartition:
 
     def restart_broker(self, broker_id: int, broker_epoch: int) -> None:
         """A follower's broker comes back in another life, and the image says so."""
-        self.parts.brokers = {
-            **self.parts.brokers,
+        self.environment.brokers = {
+            **self.environment.brokers,
             broker_id: BrokerInfo(broker_id, (), None, broker_epoch),
         }
 

@@ -25,8 +25,8 @@ from headwater.base.errors import KafkaError
 from headwater.broker.produce.answer import ProduceAnswer
 from headwater.broker.produce.appends import ProduceAppends
 from headwater.broker.requests.api_handler import ExchangeHandler
+from headwater.replication.partition.options import ACKS_ALL
 from headwater.replication.partition.partition import Partition
-from headwater.replication.partition.rules import ACKS_ALL
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.codec import decode
 from headwater.wire.frames import RequestHeader

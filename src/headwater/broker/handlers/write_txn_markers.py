@@ -20,7 +20,7 @@ from headwater.broker.context import RequestContext
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.topics.coordinator_topics import OFFSETS_TOPIC
 from headwater.coordinator.outcome import ProducerIdentity
-from headwater.replication.partition.rules import ACKS_ALL
+from headwater.replication.partition.options import ACKS_ALL
 from headwater.replication.waiting.delayed_produce import (
     AwaitedAppend,
     await_append,

@@ -21,8 +21,8 @@ from headwater.broker.produce.checks import (
 )
 from headwater.broker.produce.transaction import ProduceTransaction
 from headwater.replication.partition.append_turns import AppendTurn
+from headwater.replication.partition.options import ACKS_ALL
 from headwater.replication.partition.partition import Partition
-from headwater.replication.partition.rules import ACKS_ALL
 from headwater.storage.append.leader import PreparedBatches
 from headwater.storage.producers.transaction_verification import TransactionalBatch, Verification
 from headwater.wire.frames import RequestHeader

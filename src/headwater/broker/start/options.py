@@ -16,7 +16,7 @@ from headwater.broker.topics.policy import load_topic_policy
 from headwater.cluster.image.image import BrokerInfo
 from headwater.cluster.topics.new_topic import ControllerOptions
 from headwater.net.endpoint import Endpoint
-from headwater.replication.partition.rules import AcksAllFlush, PartitionRules
+from headwater.replication.partition.options import AcksAllFlush, PartitionOptions
 from headwater.storage.directories.log_environment import LogEnvironment
 from headwater.storage.disk.files import FileSystem
 from headwater.storage.disk.handles import HandleCache
@@ -57,9 +57,9 @@ def controller_options(settings: BrokerSettings) -> ControllerOptions:
     )
 
 
-def partition_rules(settings: BrokerSettings, topic: str) -> PartitionRules:
+def partition_rules(settings: BrokerSettings, topic: str) -> PartitionOptions:
     """What a partition of the topic goes by, with the settings as they are now."""
-    return PartitionRules(
+    return PartitionOptions(
         settings.topic_values(topic).integer("min.insync.replicas"),
         AcksAllFlush(settings.text("acks.all.flush")),
         settings.integer("replica.lag.time.max.ms"),

@@ -22,7 +22,7 @@ from headwater.broker.transactions.markers import MarkerSender
 from headwater.broker.transactions.partitions import TransactionPartitions
 from headwater.cluster.image.change import ImageChange
 from headwater.coordinator.group.latest_image import LatestImage
-from headwater.coordinator.runtime import CoordinatorRuntime, RuntimeParts
+from headwater.coordinator.runtime import CoordinatorRuntime, RuntimeEnvironment
 from headwater.coordinator.shard_log import ShardLogOptions
 from headwater.coordinator.timers import Timers
 from headwater.wire.records import Compression
@@ -41,7 +41,7 @@ class Coordinators:
     def __init__(self, context: BrokerContext, random_source: random.Random) -> None:
         self._context = context
         self._random = random_source
-        parts = RuntimeParts(
+        environment = RuntimeEnvironment(
             node_id=context.node_id,
             partitions=context.partitions,
             parked=context.parked,
@@ -63,10 +63,10 @@ class Coordinators:
         context.coordinator_topics = CoordinatorTopics(context)
         context.channels = BrokerChannels(context)
         context.groups = CoordinatorRuntime(
-            OFFSETS_TOPIC, offsets_options, parts, self._new_group_shard
+            OFFSETS_TOPIC, offsets_options, environment, self._new_group_shard
         )
         context.transactions = CoordinatorRuntime(
-            TRANSACTIONS_TOPIC, transactions_options, parts, self._new_transaction_shard
+            TRANSACTIONS_TOPIC, transactions_options, environment, self._new_transaction_shard
         )
         context.transaction_partitions = TransactionPartitions(context)
         self._latest_image = LatestImage(lambda: context.image)

@@ -40,12 +40,12 @@ class ImageFollower:
         self._settings.forget_topics(topic.name for topic in change.deleted_topics)
         if broker_settings:
             apply_log_settings(self._settings, self._directories)
-            self._partitions.refresh_rules()
+            self._partitions.refresh_options()
             return
         topics = {each.name for each in change.changed_configs if each.kind is ResourceKind.TOPIC}
         if topics:
             apply_log_settings(self._settings, self._directories, topics)
-            self._partitions.refresh_rules(sorted(topics))
+            self._partitions.refresh_options(sorted(topics))
 
 
 def apply_log_settings(

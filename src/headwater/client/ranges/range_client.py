@@ -29,7 +29,7 @@ from headwater.client.corrupt_batches import CorruptBatches
 from headwater.client.fetch_conversation import FetchLimits
 from headwater.client.fetched_partition import FetchedPartition
 from headwater.client.isolation import IsolationLevel
-from headwater.client.ranges.range_fetches import FetchRules, RangeFetches
+from headwater.client.ranges.range_fetches import RangeFetches, RangeFetchOptions
 from headwater.client.settings.client_config import parse_settings
 from headwater.client.settings.connection_settings import make_connection
 from headwater.client.settings.consumer_settings import CONSUMER_SETTINGS
@@ -49,7 +49,7 @@ class RangeClient:
     ) -> None:
         values = parse_settings(CONSUMER_SETTINGS, config, {})
         is_committed_only = values.text("isolation.level") == "read_committed"
-        self._rules = FetchRules(
+        self._options = RangeFetchOptions(
             limits=FetchLimits(
                 min_bytes=values.integer("fetch.min.bytes"),
                 max_wait_ms=values.integer("fetch.max.wait.ms"),
@@ -80,7 +80,7 @@ class RangeClient:
         """The records of a range, in order and in pieces."""
         fetches = RangeFetches(
             self._connection,
-            self._rules,
+            self._options,
             topic_partition,
             start,
             end,
@@ -90,7 +90,7 @@ class RangeClient:
 
     @property
     def checks_crc(self) -> bool:
-        return self._rules.check_crc
+        return self._options.check_crc
 
     @property
     def is_connected(self) -> bool:
@@ -105,7 +105,7 @@ class RangeClient:
             found = [
                 require_all(
                     await operations.list_offsets(
-                        {topic_partition: time}, isolation_level=self._rules.isolation_level
+                        {topic_partition: time}, isolation_level=self._options.isolation_level
                     )
                 )
                 for time in (OffsetTime.EARLIEST, OffsetTime.LATEST)

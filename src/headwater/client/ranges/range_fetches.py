@@ -42,7 +42,7 @@ PASSING_S: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class FetchRules:
+class RangeFetchOptions:
     """How fetches are made, from the settings of a consumer."""
 
     limits: FetchLimits
@@ -60,7 +60,7 @@ class RangeFetches:
     def __init__(
         self,
         connection: ClusterConnection,
-        rules: FetchRules,
+        options: RangeFetchOptions,
         topic_partition: TopicPartition,
         start: int,
         end: int,
@@ -71,10 +71,10 @@ class RangeFetches:
         #: Where the reader is: what was handed out ends before it.
         self.position = start
         self._connection = connection
-        self._rules = rules
+        self._options = options
         self._end = end
         self._post = post
-        self._size = FetchSize(rules.limits.max_partition_bytes)
+        self._size = FetchSize(options.limits.max_partition_bytes)
         self._results: queue.SimpleQueue[FetchedPartition | BaseException | None] = (
             queue.SimpleQueue()
         )
@@ -140,10 +140,10 @@ class RangeFetches:
                 self._broker_id = None
                 if not self._may_pass(error, waited_s):
                     raise error
-            if waited_s > self._rules.progress_timeout_s:
+            if waited_s > self._options.progress_timeout_s:
                 raise DeadlineError(
                     f"{self.topic_partition} has given no records from offset {offset} on within "
-                    f"{self._rules.progress_timeout_s:g} s{f': {error}' if error else '.'}"
+                    f"{self._options.progress_timeout_s:g} s{f': {error}' if error else '.'}"
                 )
             if error is not None:
                 attempt_count += 1
@@ -166,21 +166,21 @@ class RangeFetches:
             self._broker_id = broker_id
         size_bytes = self._size.next_bytes(self._end - offset)
         conversation = FetchConversation(
-            limits=self._rules.limits._replace(
+            limits=self._options.limits._replace(
                 max_partition_bytes=size_bytes,
-                max_bytes=min(size_bytes, self._rules.limits.max_bytes),
+                max_bytes=min(size_bytes, self._options.limits.max_bytes),
             ),
-            isolation_level=self._rules.isolation_level,
+            isolation_level=self._options.isolation_level,
             use_session=False,
-            check_crc=self._rules.check_crc,
-            rack=self._rules.rack,
+            check_crc=self._options.check_crc,
+            rack=self._options.rack,
         )
         request = conversation.request({topic_partition: FetchPosition(topic.topic_id, offset)})
         version = None
         if (version_max := conversation.version_max) is not None:
             version = await connection.highest_version(ApiKey.FETCH, broker_id, version_max)
         channel = await connection.channel(broker_id, Lane.FETCH)
-        limit_s = self._rules.request_timeout_s + self._rules.limits.max_wait_ms / 1000
+        limit_s = self._options.request_timeout_s + self._options.limits.max_wait_ms / 1000
         try:
             response = await channel.send(request, version=version, timeout_s=limit_s)
         except PeerTimeoutError as error:
@@ -198,7 +198,7 @@ class RangeFetches:
 
     def _check_is_to_come(self, offset: int, fetched: FetchedPartition) -> None:
         """Raise if the partition ends here, so that the range will never be filled."""
-        is_committed_only = self._rules.isolation_level is IsolationLevel.READ_COMMITTED
+        is_committed_only = self._options.isolation_level is IsolationLevel.READ_COMMITTED
         end = fetched.last_stable_offset if is_committed_only else fetched.high_watermark
         if 0 <= end <= offset:
             raise OffsetOutOfRangeError(

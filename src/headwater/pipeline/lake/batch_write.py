@@ -17,7 +17,7 @@ from headwater.pipeline.lake.errors import LakeError, LakeSchemaError
 from headwater.pipeline.lake.lake_table import LakeTable
 from headwater.pipeline.lake.table.change import is_committed
 from headwater.pipeline.lake.upkeep.compaction import maintain
-from headwater.pipeline.lake.upkeep.compaction_plan import CompactionRules
+from headwater.pipeline.lake.upkeep.compaction_plan import CompactionOptions
 from headwater.pipeline.lake.upkeep.vacuum import DAY_S
 from headwater.pipeline.lake.writing.batch_commit import WrittenBatch, commit_batch, write_mode
 from headwater.pipeline.lake.writing.frame_write import frame_schema, write_frame
@@ -67,7 +67,7 @@ def write_batch(
         tuple(files), schema, written_as, tuple(keys), tuple(partition_by), writer, batch_id
     )
     committed = commit_batch(lake, batch)
-    maintain(lake, CompactionRules(compact_from_files), vacuum_after_s)
+    maintain(lake, CompactionOptions(compact_from_files), vacuum_after_s)
     return committed
 
 

@@ -24,7 +24,7 @@ class StoppedAtOnce(BaseException):
 
 
 class RunSignals:
-    """The surroundings of a run in a process of its own: real time, signals, and a view."""
+    """The environment of a run in a process of its own: real time, signals, and a view."""
 
     def __init__(
         self, show: Callable[[RunRecord], None], say: Callable[[str], None] | None = None

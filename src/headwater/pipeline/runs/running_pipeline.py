@@ -51,7 +51,7 @@ class Wish(Enum):
     STOP_NOW = 2
 
 
-class Surroundings(Protocol):
+class RunEnvironment(Protocol):
     """Time, signals and eyes of a run."""
 
     def now_ms(self) -> int: ...
@@ -70,7 +70,7 @@ class RunningPipeline:
         directory: RunDirectory,
         record: RunRecord,
         queries: Sequence[Query],
-        surroundings: Surroundings,
+        environment: RunEnvironment,
         explain: Callable[[BaseException, str], str],
         grace_s: float = GRACE_S,
         is_endless: Callable[[Query], bool] = lambda query: False,
@@ -82,7 +82,7 @@ class RunningPipeline:
         """
         self._directory = directory
         self._queries = queries
-        self._surroundings = surroundings
+        self._environment = environment
         self._explain = explain
         self._grace_s = grace_s
         self._is_endless = is_endless
@@ -109,7 +109,7 @@ class RunningPipeline:
                 self._end(now=wish is Wish.STOP_NOW)
                 return self._close(RunState.STOPPED)
             self._write()
-            self._surroundings.wait(POLL_S)
+            self._environment.wait(POLL_S)
 
     def stop_now(self) -> None:
         """End all queries in the middle of whatever they do."""
@@ -122,7 +122,7 @@ class RunningPipeline:
         self.record = replace(
             self.record,
             queries=tuple(self._seen(query, record) for query, record in pairs),
-            updated_ms=self._surroundings.now_ms(),
+            updated_ms=self._environment.now_ms(),
         )
 
     def _seen(self, query: Query, record: QueryRecord) -> QueryRecord:
@@ -146,10 +146,10 @@ class RunningPipeline:
         asked = Wish.GO_ON if request is None else Wish.STOP
         if request is StopRequest.NOW:
             asked = Wish.STOP_NOW
-        return max(asked, self._surroundings.wish(), key=lambda wish: wish.value)
+        return max(asked, self._environment.wish(), key=lambda wish: wish.value)
 
     def _write(self) -> None:
-        self._surroundings.show(self.record)
+        self._environment.show(self.record)
         if self._written is None or _is_news(self._written, self.record):
             self._directory.write(self.record)
             self._written = self.record
@@ -163,20 +163,20 @@ class RunningPipeline:
             for query, record in zip(self._queries, self.record.queries, strict=True)
             if record.name != leave_out and query.isActive
         }
-        deadline_ms = self._surroundings.now_ms() + round(self._grace_s * 1000)
+        deadline_ms = self._environment.now_ms() + round(self._grace_s * 1000)
         while waiting:
-            is_over = now or self._surroundings.now_ms() >= deadline_ms
+            is_over = now or self._environment.now_ms() >= deadline_ms
             for name, (query, batch) in list(waiting.items()):
                 if is_over or _is_between_batches(query, batch):
                     _stop(query)
                     del waiting[name]
             if waiting:
                 now = now or self._wish() is Wish.STOP_NOW
-                self._surroundings.wait(STOP_POLL_S)
+                self._environment.wait(STOP_POLL_S)
 
     def _close(self, state: RunState, error: str = "") -> RunRecord:
         self._look()
-        now_ms = self._surroundings.now_ms()
+        now_ms = self._environment.now_ms()
         queries = tuple(replace(query, is_active=False) for query in self.record.queries)
         self.record = replace(
             self.record,
@@ -186,7 +186,7 @@ class RunningPipeline:
             updated_ms=now_ms,
             queries=queries,
         )
-        self._surroundings.show(self.record)
+        self._environment.show(self.record)
         self._directory.write(self.record)
         return self.record
 

@@ -24,7 +24,7 @@ from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
 from headwater.replication.leading.isr_state import IsrProposal, IsrState
 from headwater.replication.leading.remote_replica import UNKNOWN_EPOCH, RemoteReplica
-from headwater.replication.partition.shared import PartitionParts
+from headwater.replication.partition.environment import PartitionEnvironment
 from headwater.wire.messages.alter_partition import ResponsePartitionData
 
 if TYPE_CHECKING:
@@ -63,17 +63,17 @@ class InSyncReplicas:
     """Those of one partition that this broker leads; its owner is the `Leadership`."""
 
     __slots__ = (
+        "_environment",
         "_is_shrinking_when_durable",
         "_partition",
-        "_parts",
         "_paused_until_ms",
         "_remotes",
         "state",
     )
 
-    def __init__(self, partition: Partition, parts: PartitionParts) -> None:
+    def __init__(self, partition: Partition, environment: PartitionEnvironment) -> None:
         self._partition = partition
-        self._parts = parts
+        self._environment = environment
         #: Changed here alone; others read it.
         self.state = IsrState()
         self._remotes: Mapping[int, RemoteReplica] = {}
@@ -98,14 +98,14 @@ class InSyncReplicas:
         partition = self._partition
         before, proposal = self.state.isr, self.state.proposal
         if proposal is not None and sorted(proposal.isr) == sorted(isr):
-            self._parts.isr_changes.count(before, isr)
+            self._environment.isr_changes.count(before, isr)
         self._remotes = remotes
         self.state.commit(isr, partition_epoch)
         self._paused_until_ms = 0.0
         for remote in remotes.values():
             # Whoever the controller has put out is not waited for, unless it goes on fetching.
             remote.is_joining = False
-        log, alone = partition.log, (self._parts.node_id,)
+        log, alone = partition.log, (self._environment.node_id,)
         if (
             isr == alone != before
             and partition.fsyncs_when_alone
@@ -116,7 +116,7 @@ class InSyncReplicas:
         if log.failure is not None:
             self.resign()
         else:
-            self.find_fallen_behind(self._parts.clock.monotonic_ms())
+            self.find_fallen_behind(self._environment.clock.monotonic_ms())
 
     # -- leaving ---------------------------------------------------------------------------------
 
@@ -127,9 +127,9 @@ class InSyncReplicas:
             self.resign()
         elif pending is not None:
             # It may have been answered by an image that is still on its way. Asking again is safe.
-            self._parts.isr_changes.submit(self, pending)
+            self._environment.isr_changes.submit(self, pending)
         else:
-            now_ms = self._parts.clock.monotonic_ms()
+            now_ms = self._environment.clock.monotonic_ms()
             self.find_fallen_behind(now_ms)
             self.stop_waiting(now_ms)
 
@@ -142,7 +142,7 @@ class InSyncReplicas:
         leaving = {
             each.broker_id
             for each in members
-            if each.broker_id not in self._parts.brokers
+            if each.broker_id not in self._environment.brokers
             or not each.is_caught_up(end_offset, now_ms, lag_max_ms)
         }
         if leaving:
@@ -177,12 +177,12 @@ class InSyncReplicas:
             self.resign()
         elif self._is_shrinking_when_durable:
             self._is_shrinking_when_durable = False
-            self.find_fallen_behind(self._parts.clock.monotonic_ms())
+            self.find_fallen_behind(self._environment.clock.monotonic_ms())
 
     def resign(self) -> None:
         """The log has failed: let the controller elect another of those in sync."""
-        others = tuple(each for each in self.state.isr if each != self._parts.node_id)
-        now_ms = self._parts.clock.monotonic_ms()
+        others = tuple(each for each in self.state.isr if each != self._environment.node_id)
+        now_ms = self._environment.clock.monotonic_ms()
         if others and self.state.proposal is None and now_ms >= self._paused_until_ms:
             self._propose(others)
 
@@ -227,12 +227,12 @@ class InSyncReplicas:
 
     def _is_eligible(self, remote: RemoteReplica) -> bool:
         """Whether the life of the broker that fetches is the one that the cluster knows."""
-        broker = self._parts.brokers.get(remote.broker_id)
+        broker = self._environment.brokers.get(remote.broker_id)
         return broker is not None and remote.broker_epoch in (UNKNOWN_EPOCH, broker.broker_epoch)
 
     @property
     def _lag_max_ms(self) -> int:
-        return self._partition.rules.replica_lag_time_max_ms
+        return self._partition.options.replica_lag_time_max_ms
 
     # -- proposals -------------------------------------------------------------------------------
 
@@ -245,11 +245,11 @@ class InSyncReplicas:
             tuple(self._broker_epoch(each) for each in isr),
         )
         self.state.propose(proposal)
-        self._parts.isr_changes.submit(self, proposal)
+        self._environment.isr_changes.submit(self, proposal)
 
     def _broker_epoch(self, broker_id: int) -> int:
-        if broker_id == self._parts.node_id:
-            own = self._parts.brokers.get(broker_id)
+        if broker_id == self._environment.node_id:
+            own = self._environment.brokers.get(broker_id)
             return UNKNOWN_EPOCH if own is None else own.broker_epoch
         return self._remotes[broker_id].broker_epoch
 
@@ -269,7 +269,7 @@ class InSyncReplicas:
             return  # An image with another state is on its way.
         self.commit(tuple(answer.isr), answer.partition_epoch, self._remotes)
         partition.advance_high_watermark()
-        self._parts.events.on_in_sync(partition)
+        self._environment.events.on_in_sync(partition)
 
     def refused(self, proposal: IsrProposal, code: ErrorCode) -> bool:
         """The controller did not agree; returns whether to ask again."""
@@ -282,13 +282,13 @@ class InSyncReplicas:
 
     def _pause(self, proposal: IsrProposal) -> None:
         """Leave alone for a while what was turned down."""
-        now_ms = self._parts.clock.monotonic_ms()
+        now_ms = self._environment.clock.monotonic_ms()
         joining = [each for each in proposal.isr if each not in self.state.isr]
         for broker_id in joining:
             remote = self._remotes[broker_id]
             remote.paused_until_ms = now_ms + _REFUSAL_PAUSE_MS
             remote.is_joining = False
-        if self._parts.node_id not in proposal.isr:
+        if self._environment.node_id not in proposal.isr:
             self._paused_until_ms = now_ms + _RESIGNATION_PAUSE_MS
         elif not joining:
             self._paused_until_ms = now_ms + _REFUSAL_PAUSE_MS

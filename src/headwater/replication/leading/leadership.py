@@ -18,7 +18,7 @@ from headwater.base.ids import TopicPartition
 from headwater.cluster.image.image import PartitionImage
 from headwater.replication.leading.in_sync_replicas import InSyncReplicas
 from headwater.replication.leading.remote_replica import FetchClock, RemoteReplica
-from headwater.replication.partition.shared import PartitionParts
+from headwater.replication.partition.environment import PartitionEnvironment
 
 if TYPE_CHECKING:
     from headwater.replication.partition.partition import Partition
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 class Leadership:
     """Exists while this broker leads the partition and others have replicas of it."""
 
-    __slots__ = ("_partition", "_parts", "_remotes", "in_sync")
+    __slots__ = ("_environment", "_partition", "_remotes", "in_sync")
 
-    def __init__(self, partition: Partition, parts: PartitionParts) -> None:
+    def __init__(self, partition: Partition, environment: PartitionEnvironment) -> None:
         self._partition = partition
-        self._parts = parts
+        self._environment = environment
         self._remotes: dict[int, RemoteReplica] = {}
-        self.in_sync = InSyncReplicas(partition, parts)
+        self.in_sync = InSyncReplicas(partition, environment)
 
     def remote(self, broker_id: int) -> RemoteReplica | None:
         """What is known of a follower."""
@@ -41,10 +41,10 @@ class Leadership:
 
     def follow(self, image: PartitionImage, *, is_new_epoch: bool) -> None:
         """The controller says who has replicas and who of them is in sync."""
-        now_ms = self._parts.clock.monotonic_ms()
+        now_ms = self._environment.clock.monotonic_ms()
         remotes: dict[int, RemoteReplica] = {}
         for broker_id in image.replicas:
-            if broker_id == self._parts.node_id:
+            if broker_id == self._environment.node_id:
                 continue
             remote = self._remotes.get(broker_id)
             if remote is None or is_new_epoch:
@@ -58,13 +58,13 @@ class Leadership:
 
     def brokers_changed(self) -> None:
         """Other brokers live than before: nobody waits for one that is gone."""
-        now_ms = self._parts.clock.monotonic_ms()
+        now_ms = self._environment.clock.monotonic_ms()
         self.in_sync.find_fallen_behind(now_ms)
         self.in_sync.stop_waiting(now_ms)
         log_start_offset = self._partition.log.log_start_offset
         if any(each.log_start_offset < log_start_offset for each in self._remotes.values()):
             # Deletions may have waited for one that is gone.
-            self._parts.events.on_log_start(self._partition)
+            self._environment.events.on_log_start(self._partition)
 
     def check_isr(self) -> None:
         """Once in a while: find followers that do not keep up."""
@@ -92,13 +92,13 @@ class Leadership:
         log_end_offset = self._partition.log.log_end_offset
         has_moved = fetch_offset != remote.log_end_offset
         start_has_moved = log_start_offset != remote.log_start_offset
-        now_ms = self._parts.clock.monotonic_ms()
+        now_ms = self._environment.clock.monotonic_ms()
         remote.fetched(fetch_offset, log_start_offset, broker_epoch, log_end_offset, now_ms, clock)
         self.in_sync.follower_fetched(remote, now_ms)
         if has_moved:
             self.advance_high_watermark()
         if start_has_moved:
-            self._parts.events.on_log_start(self._partition)
+            self._environment.events.on_log_start(self._partition)
 
     def follower_left(self, replica_id: int, clock: FetchClock | None = None) -> None:
         """A follower's session does not fetch this partition any more, or not successfully."""
@@ -123,12 +123,12 @@ class Leadership:
                 offset = remote.log_end_offset
         if offset > log.high_watermark:
             log.raise_high_watermark(offset)
-            self._parts.events.on_high_watermark(partition)
+            self._environment.events.on_high_watermark(partition)
 
     @property
     def low_watermark(self) -> int:
         """The smallest log start of the live replicas; -1 while one has not told."""
-        brokers = self._parts.brokers
+        brokers = self._environment.brokers
         starts = [self._partition.log.log_start_offset]
         starts += [
             each.log_start_offset for each in self._remotes.values() if each.broker_id in brokers

@@ -15,7 +15,7 @@ from headwater.base.ids import TopicPartition
 from headwater.cluster.image.image import PartitionImage
 from headwater.replication.leading.isr_state import IsrProposal
 from headwater.replication.leading.remote_replica import UNKNOWN_EPOCH
-from headwater.replication.partition.shared import PartitionParts
+from headwater.replication.partition.environment import PartitionEnvironment
 from headwater.wire.messages.alter_partition import ResponsePartitionData
 
 
@@ -27,12 +27,12 @@ class Resignation:
         topic_partition: TopicPartition,
         topic_id: uuid.UUID,
         image: PartitionImage,
-        parts: PartitionParts,
+        environment: PartitionEnvironment,
     ) -> None:
         self._topic_partition = topic_partition
         self._topic_id = topic_id
-        self._parts = parts
-        others = tuple(each for each in image.isr if each != parts.node_id)
+        self._environment = environment
+        others = tuple(each for each in image.isr if each != environment.node_id)
         self._proposal = IsrProposal(
             image.leader_epoch, image.partition_epoch, others, (UNKNOWN_EPOCH,) * len(others)
         )
@@ -49,7 +49,7 @@ class Resignation:
 
     def ask(self) -> None:
         if self._is_open:
-            self._parts.isr_changes.submit(self, self._proposal)
+            self._environment.isr_changes.submit(self, self._proposal)
 
     def withdraw(self) -> None:
         """The controller has said something else about the partition."""

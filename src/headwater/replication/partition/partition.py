@@ -31,9 +31,9 @@ from headwater.cluster.image.image import PartitionImage, is_internal
 from headwater.replication.leading.leadership import Leadership
 from headwater.replication.leading.resignation import Resignation
 from headwater.replication.partition.append_turns import AppendTurn, AppendTurns, TransactionTurns
+from headwater.replication.partition.environment import PartitionEnvironment
 from headwater.replication.partition.fsync_rounds import FsyncRounds
-from headwater.replication.partition.rules import ACKS_ALL, AcksAllFlush, PartitionRules
-from headwater.replication.partition.shared import PartitionParts
+from headwater.replication.partition.options import ACKS_ALL, AcksAllFlush, PartitionOptions
 from headwater.storage.append.leader import (
     DECOMPRESSED_INLINE_BYTES_MAX,
     PreparedBatches,
@@ -64,15 +64,15 @@ class Partition:
         log: PartitionLog,
         image: PartitionImage,
         *,
-        rules: PartitionRules,
-        parts: PartitionParts,
+        options: PartitionOptions,
+        environment: PartitionEnvironment,
     ) -> None:
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         #: Whether only brokers write to it.
         self.is_internal = is_internal(topic_partition.topic)
         self.log = log
-        self.rules = rules
+        self.options = options
         self.replicas: tuple[int, ...] = ()
         self.leader = -1
         self.leader_epoch = -1
@@ -89,13 +89,15 @@ class Partition:
         self._resignation: Resignation | None = None
         #: Whether it was deleted here; then its log is gone too.
         self.is_removed = False
-        self._parts = parts
-        self._node_id = parts.node_id
-        self._events = parts.events
-        self.write_failures = parts.write_failures
+        self._environment = environment
+        self._node_id = environment.node_id
+        self._events = environment.events
+        self.write_failures = environment.write_failures
         self._turns = AppendTurns()
         self.transaction_turns = TransactionTurns()
-        self._fsyncs = FsyncRounds(log, parts.run_in_thread, parts.tasks, self._on_durable)
+        self._fsyncs = FsyncRounds(
+            log, environment.run_in_thread, environment.tasks, self._on_durable
+        )
         #: Plain counters, which metrics read when somebody asks.
         self.bytes_in = 0
         self.messages_in = 0
@@ -139,7 +141,7 @@ class Partition:
             self.leader_epoch_start_offset = self.log.log_end_offset
         if is_leader and not self._is_sole_replica:
             if self.leadership is None:
-                self.leadership = Leadership(self, self._parts)
+                self.leadership = Leadership(self, self._environment)
             self.leadership.follow(image, is_new_epoch=is_new_epoch)
         else:
             self.leadership = None
@@ -226,7 +228,7 @@ class Partition:
     @property
     def min_insync_replicas(self) -> int:
         """How many must be in sync for acks=all: as the topic says, but no more than there are."""
-        return min(self.rules.min_insync_replicas, len(self.replicas))
+        return min(self.options.min_insync_replicas, len(self.replicas))
 
     @property
     def has_enough_in_sync(self) -> bool:
@@ -358,17 +360,17 @@ class Partition:
 
     async def prepare(self, records: Buffer, now_ms: int) -> PreparedBatches:
         """Look into the records in a thread; raises what an append of them would."""
-        return await self._parts.inspections.prepare(records, self.log.config, now_ms)
+        return await self._environment.inspections.prepare(records, self.log.config, now_ms)
 
     @property
     def fsyncs_when_alone(self) -> bool:
         """Whether acks=all waits for the disk while only this broker is in sync."""
-        return self.rules.acks_all_flush is not AcksAllFlush.OFF
+        return self.options.acks_all_flush is not AcksAllFlush.OFF
 
     def needs_fsync(self, acks: int) -> bool:
         """Whether an append of just now may be acknowledged only when it is on disk."""
         if acks == ACKS_ALL:
-            flush = self.rules.acks_all_flush
+            flush = self.options.acks_all_flush
             if flush is AcksAllFlush.LEADER or (flush is AcksAllFlush.AUTO and self.is_alone):
                 return True
         log = self.log
@@ -480,5 +482,5 @@ class Partition:
         """A follower that cannot write any more must not be waited for."""
         if self.log.failure is not None and not self.is_leader and self._node_id in self.isr:
             self._resignation = Resignation(
-                self.topic_partition, self.topic_id, self._told, self._parts
+                self.topic_partition, self.topic_id, self._told, self._environment
             )

@@ -31,11 +31,11 @@ from headwater.base.ids import TopicPartition
 from headwater.cluster.image.change import ImageChange
 from headwater.cluster.image.image import ClusterImage, PartitionImage, TopicImage
 from headwater.replication.leading.resignation import Resignation
+from headwater.replication.partition.environment import IsrProposals, PartitionEnvironment
 from headwater.replication.partition.events import PartitionEvents
+from headwater.replication.partition.options import PartitionOptions
 from headwater.replication.partition.partition import Partition
 from headwater.replication.partition.replica_logs import ReplicaLogs
-from headwater.replication.partition.rules import PartitionRules
-from headwater.replication.partition.shared import IsrProposals, PartitionParts
 from headwater.replication.partition.write_failures import WriteFailures
 from headwater.storage.directories.log_directories import LogDirectories
 from headwater.storage.flush import RunInThread
@@ -48,7 +48,7 @@ _CREATED_AT_ONCE = 50
 _RETRY_INTERVAL_MS = 1_000
 
 #: The settings of a topic that partitions follow, by its name.
-RulesOf = Callable[[str], PartitionRules]
+OptionsOf = Callable[[str], PartitionOptions]
 
 
 @dataclass(slots=True)
@@ -77,7 +77,7 @@ class Partitions:
         directories: LogDirectories,
         *,
         node_id: int,
-        rules_of: RulesOf,
+        options_of: OptionsOf,
         events: PartitionEvents,
         isr_changes: IsrProposals,
         clock: Clock,
@@ -88,11 +88,11 @@ class Partitions:
         self._tasks = tasks
         self._logs = ReplicaLogs(directories, clock, run_in_thread)
         self._node_id = node_id
-        self._rules_of = rules_of
+        self._options_of = options_of
         self._events = events
         self._clock = clock
         rooms = {each.path: each.room for each in directories.directories}
-        self._parts = PartitionParts(
+        self._environment = PartitionEnvironment(
             node_id,
             events,
             clock,
@@ -170,7 +170,7 @@ class Partitions:
 
     async def load(self, image: ClusterImage) -> None:
         """Take up the partitions of a broker that starts; their logs have been opened."""
-        self._parts.brokers = image.brokers
+        self._environment.brokers = image.brokers
         for topic in image.topics.values():
             await self._apply_topic(topic, is_new=False)
         self._logs.set_strays_aside(
@@ -184,7 +184,7 @@ class Partitions:
     async def apply(self, change: ImageChange) -> None:
         """Give partitions their roles, make what the change brings, delete what it takes away."""
         await self.settle()
-        self._parts.brokers = change.image.brokers
+        self._environment.brokers = change.image.brokers
         for topic in change.deleted_topics:
             await self._delete(topic)
         for name in sorted(change.changed_partitions):
@@ -229,12 +229,12 @@ class Partitions:
         finally:
             self._retry = None
 
-    def refresh_rules(self, topics: Iterable[str] | None = None) -> None:
+    def refresh_options(self, topics: Iterable[str] | None = None) -> None:
         """The settings of some topics, or of all, have changed."""
         for topic in list(self._by_topic) if topics is None else topics:
-            rules = self._rules_of(topic)
+            options = self._options_of(topic)
             for partition in self.of_topic(topic).values():
-                partition.rules = rules
+                partition.options = options
                 # The high watermark may have waited for more replicas than are needed now.
                 partition.advance_high_watermark()
 
@@ -280,7 +280,7 @@ class Partitions:
         *,
         is_new: bool,
     ) -> None:
-        rules = self._rules_of(topic.name)
+        options = self._options_of(topic.name)
         for first in range(0, len(missing), _CREATED_AT_ONCE):
             some = missing[first : first + _CREATED_AT_ONCE]
             logs = await self._logs.open(topic, [each for each, _ in some], is_new=is_new)
@@ -290,7 +290,12 @@ class Partitions:
                 if log is not None:
                     self._unmade.pop(key, None)
                     partition = Partition(
-                        key, topic.topic_id, log, image, rules=rules, parts=self._parts
+                        key,
+                        topic.topic_id,
+                        log,
+                        image,
+                        options=options,
+                        environment=self._environment,
                     )
                     self._by_topic[topic.name][key.partition] = partition
                     self._events.on_role(partition)
@@ -303,7 +308,7 @@ class Partitions:
         """Without a log this broker neither leads a partition nor is it in sync."""
         self._withdraw(key)
         if self._node_id in image.isr:
-            self._resignations[key] = Resignation(key, topic.topic_id, image, self._parts)
+            self._resignations[key] = Resignation(key, topic.topic_id, image, self._environment)
 
     def _withdraw(self, key: TopicPartition) -> None:
         resignation = self._resignations.pop(key, None)

@@ -15,8 +15,8 @@ from itertools import chain
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
+from headwater.replication.partition.options import ACKS_ALL
 from headwater.replication.partition.partition import Partition
-from headwater.replication.partition.rules import ACKS_ALL
 from headwater.replication.waiting.purgatory import DelayedOperation, Purgatory
 
 

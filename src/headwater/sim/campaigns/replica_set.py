@@ -31,9 +31,9 @@ from headwater.replication.following.options import FetcherOptions
 from headwater.replication.following.plan import FetchPlan
 from headwater.replication.leading.isr_changes import IsrOwner
 from headwater.replication.leading.isr_state import IsrProposal
+from headwater.replication.partition.environment import PartitionEnvironment
+from headwater.replication.partition.options import ACKS_ALL, AcksAllFlush, PartitionOptions
 from headwater.replication.partition.partition import Partition
-from headwater.replication.partition.rules import ACKS_ALL, AcksAllFlush, PartitionRules
-from headwater.replication.partition.shared import PartitionParts
 from headwater.sim.campaigns.logs import DIRECTORY, PARTITION, batch_of, open_log, read_records
 from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.log_config import LogConfig
@@ -48,7 +48,7 @@ from headwater.wire.messages.fetch import (
 )
 
 TOPIC_ID = uuid.UUID(int=7)
-RULES = PartitionRules(1, AcksAllFlush.OFF)
+RULES = PartitionOptions(1, AcksAllFlush.OFF)
 OPTIONS = FetcherOptions(max_wait_ms=0)
 
 
@@ -88,13 +88,13 @@ class Replica:
         node_id: int,
         config: LogConfig,
         clock: ManualClock,
-        rules: PartitionRules = RULES,
+        options: PartitionOptions = RULES,
         seed: int = 0,
     ) -> None:
         self.node_id = node_id
         self.config = config
         self.clock = clock
-        self.rules = rules
+        self.options = options
         self.proposals = Proposals()
         self.disk = FaultyDisk(seed * 100 + node_id, directories=["/data"])
         self.broker_epoch = 1
@@ -118,8 +118,8 @@ class Replica:
             TOPIC_ID,
             log,
             PartitionImage((), (), -1, -1, -1),
-            rules=self.rules,
-            parts=PartitionParts(
+            options=self.options,
+            environment=PartitionEnvironment(
                 node_id=self.node_id,
                 events=NoEvents(),
                 clock=self.clock,
@@ -257,12 +257,12 @@ class ReplicaSet:
         self,
         node_ids: Iterable[int],
         config: LogConfig | None = None,
-        rules: PartitionRules = RULES,
+        options: PartitionOptions = RULES,
         seed: int = 0,
     ) -> None:
         self.clock = ManualClock()
         self.replicas: Mapping[int, Replica] = {
-            node_id: Replica(node_id, config or LogConfig(), self.clock, rules, seed)
+            node_id: Replica(node_id, config or LogConfig(), self.clock, options, seed)
             for node_id in node_ids
         }
         self.leader = -1
@@ -292,7 +292,7 @@ class ReplicaSet:
         replica = self.replicas[node_id]
         partition = replica.partition
         before = (partition.leader, partition.leader_epoch)
-        partition._parts.brokers = {
+        partition._environment.brokers = {
             each.node_id: BrokerInfo(each.node_id, (), None, each.broker_epoch)
             for each in self.replicas.values()
         }

@@ -18,7 +18,7 @@ from headwater.base.errors import KafkaError
 from headwater.replication.following.options import FetcherOptions
 from headwater.replication.following.plan import FetchPlan
 from headwater.replication.leading.isr_state import IsrProposal
-from headwater.replication.partition.rules import AcksAllFlush, PartitionRules
+from headwater.replication.partition.options import AcksAllFlush, PartitionOptions
 from headwater.sim.campaigns.logs import batch_of, read_records
 from headwater.sim.campaigns.replica_set import Replica, ReplicaSet
 from headwater.sim.disk.trace import note_contents, note_operations
@@ -29,7 +29,7 @@ from headwater.wire.records import iter_batch_headers
 
 BROKERS = (0, 1, 2)
 LAG_MAX_MS = 10_000
-RULES = PartitionRules(2, AcksAllFlush.OFF, LAG_MAX_MS)
+RULES = PartitionOptions(2, AcksAllFlush.OFF, LAG_MAX_MS)
 CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=200)
 #: Answers end somewhere within the third or fourth batch.
 OPTIONS = FetcherOptions(max_wait_ms=0, max_partition_bytes=300, max_bytes=300)
@@ -110,7 +110,7 @@ class ReplicaCampaign:
             )
         except KafkaError:
             return  # Too few are in sync.
-        key = (partition._parts.node_id, partition.leader_epoch)
+        key = (partition._environment.node_id, partition.leader_epoch)
         waiting = self.waiting.setdefault(key, {})
         waiting.update(enumerate(values, result.base_offset))
 

@@ -2,9 +2,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.pipeline.lake.table.data_file import DataFile, RecordSpan
-from headwater.pipeline.lake.upkeep.compaction_plan import CompactionRules, plan_compaction
+from headwater.pipeline.lake.upkeep.compaction_plan import CompactionOptions, plan_compaction
 
-RULES = CompactionRules(from_files=3, target_bytes=100, tiers_bytes=(10, 50))
+RULES = CompactionOptions(from_files=3, target_bytes=100, tiers_bytes=(10, 50))
 
 
 def plain(name: str, size_bytes: int) -> DataFile:

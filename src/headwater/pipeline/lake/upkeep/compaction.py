@@ -19,7 +19,7 @@ from headwater.pipeline.lake.reading.table_read import TableReader
 from headwater.pipeline.lake.table.change import Change
 from headwater.pipeline.lake.table.data_file import DataFile
 from headwater.pipeline.lake.table.snapshot import Snapshot
-from headwater.pipeline.lake.upkeep.compaction_plan import EAGER, CompactionRules, plan_compaction
+from headwater.pipeline.lake.upkeep.compaction_plan import EAGER, CompactionOptions, plan_compaction
 from headwater.pipeline.lake.upkeep.vacuum import vacuum
 from headwater.pipeline.lake.writing.parquet_output import ParquetOutput
 
@@ -36,12 +36,12 @@ class CompactionReport:
     conflict_count: int = 0
 
 
-def compact(table: LakeTable, rules: CompactionRules = EAGER) -> CompactionReport:
-    """Join small files until the rules find none, or others keep being quicker."""
+def compact(table: LakeTable, options: CompactionOptions = EAGER) -> CompactionReport:
+    """Join small files until the options find none, or others keep being quicker."""
     report = CompactionReport()
     while report.conflict_count < CONFLICTS_MAX:
         snapshot = table.snapshot()
-        groups = plan_compaction(snapshot.files.values(), rules)
+        groups = plan_compaction(snapshot.files.values(), options)
         if not groups:
             break
         added = _joined(table, snapshot, groups[:COMMIT_GROUPS])
@@ -68,11 +68,11 @@ def compact(table: LakeTable, rules: CompactionRules = EAGER) -> CompactionRepor
     return report
 
 
-def maintain(table: LakeTable, rules: CompactionRules, vacuum_after_s: float) -> None:
+def maintain(table: LakeTable, options: CompactionOptions, vacuum_after_s: float) -> None:
     """What a writer does after a commit: compact, if there is enough of it, and then vacuum."""
-    if rules.from_files < 2 or not plan_compaction(table.newest().files.values(), rules):
+    if options.from_files < 2 or not plan_compaction(table.newest().files.values(), options):
         return
-    compact(table, rules)
+    compact(table, options)
     vacuum(table, older_than_s=vacuum_after_s)
 
 

@@ -18,7 +18,7 @@ TARGET_BYTES: Final = 128 << 20
 TIERS_BYTES: Final = (256 << 10, 4 << 20, 48 << 20)
 
 
-class CompactionRules(NamedTuple):
+class CompactionOptions(NamedTuple):
     #: How many small files must be there for them to be joined.
     from_files: int = 32
     target_bytes: int = TARGET_BYTES
@@ -26,20 +26,20 @@ class CompactionRules(NamedTuple):
 
 
 #: For who asks for compaction: whatever can be joined.
-EAGER: Final = CompactionRules(2, TARGET_BYTES, (TARGET_BYTES // 2,))
+EAGER: Final = CompactionOptions(2, TARGET_BYTES, (TARGET_BYTES // 2,))
 
 
 def plan_compaction(
-    files: Iterable[DataFile], rules: CompactionRules
+    files: Iterable[DataFile], options: CompactionOptions
 ) -> list[tuple[DataFile, ...]]:
     """Groups of files, each to be replaced by one with the same rows in that order."""
     planned: list[tuple[DataFile, ...]] = []
     for group in _groups(files):
-        for tier_bytes in rules.tiers_bytes:
+        for tier_bytes in options.tiers_bytes:
             runs = [
                 run
-                for run in _runs(group, tier_bytes, rules.target_bytes)
-                if len(run) >= max(rules.from_files, 2)
+                for run in _runs(group, tier_bytes, options.target_bytes)
+                if len(run) >= max(options.from_files, 2)
             ]
             if runs:
                 planned += runs

@@ -22,7 +22,7 @@ from headwater.pipeline.lake.errors import LakeError, LakeSchemaError
 from headwater.pipeline.lake.lake_table import LakeTable
 from headwater.pipeline.lake.table.change import Change, is_committed
 from headwater.pipeline.lake.upkeep.compaction import maintain
-from headwater.pipeline.lake.upkeep.compaction_plan import CompactionRules
+from headwater.pipeline.lake.upkeep.compaction_plan import CompactionOptions
 from headwater.pipeline.lake.upkeep.vacuum import DAY_S
 from headwater.pipeline.lake.writing.frame_write import frame_schema, write_frame
 
@@ -94,7 +94,7 @@ def archive_batch(
         raise
     if not committed:
         lake.remove_files(files)
-    maintain(lake, CompactionRules(compact_from_files), vacuum_after_s)
+    maintain(lake, CompactionOptions(compact_from_files), vacuum_after_s)
     return committed
 
 

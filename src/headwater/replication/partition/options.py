@@ -19,7 +19,7 @@ class AcksAllFlush(Enum):
     OFF = "off"
 
 
-class PartitionRules(NamedTuple):
+class PartitionOptions(NamedTuple):
     """The settings of a topic that its partitions follow; a change brings new ones."""
 
     min_insync_replicas: int

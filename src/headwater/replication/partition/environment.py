@@ -32,7 +32,7 @@ class IsrProposals(Protocol):
 
 
 @dataclass(slots=True)
-class PartitionParts:
+class PartitionEnvironment:
     node_id: int
     events: PartitionEvents
     clock: Clock
