@@ -65,10 +65,11 @@ format: $(STAMP)  ## Let ruff put the code into its format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(STAMP)  ## Write the reference pages that come from tables in the source
+docs: $(STAMP)  ## Write the reference pages, and the types of settings, that come from tables in the source
 	$(BIN)/python -m tools.settings_reference > docs/settings.md
 	$(BIN)/python -m tools.client_reference settings > docs/client-settings.md
 	$(BIN)/python -m tools.client_reference errors > docs/client-errors.md
+	$(BIN)/python -m tools.typed_settings
 	$(BIN)/python -m tools.pipeline_reference > docs/pipeline-reference.md
 	$(BIN)/python -m tools.spark_reference docs/spark.md
 	$(BIN)/python -m tools.file_map

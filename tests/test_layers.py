@@ -110,7 +110,7 @@ _ROOMS: dict[str, dict[str, set[str]]] = {
         "kafka_errors": set(),
         "producer": {"columns", "consumer", "kafka_errors", "settings", "spool"},
         "ranges": {"admin", "columns", "kafka_errors", "settings"},
-        "settings": {"spool"},
+        "settings": {"assignors", "spool"},
         "spool": {"producer"},
     },
     "client.consumer": {

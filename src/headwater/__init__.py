@@ -46,18 +46,21 @@ if TYPE_CHECKING:
     from headwater.client.producer.producer import Producer
     from headwater.client.producer.record import ProducerRecord
     from headwater.client.producer.record_metadata import RecordMetadata
+    from headwater.client.settings.typed import AdminSettings, ConsumerSettings, ProducerSettings
     from headwater.client.spool.files.refused_log import RefusedRecord, read_refused
 
 __version__ = "0.7.0"
 
 _MODULES = {
     "Admin": "client.admin",
+    "AdminSettings": "client.settings.typed",
     "AsyncAdmin": "client.admin",
     "AsyncConsumer": "client.consumer.async_consumer",
     "AsyncProducer": "client.producer.async_producer",
     "Consumer": "client.consumer.consumer",
     "ConsumerInterceptor": "client.consumer.listeners",
     "ConsumerRecord": "client.consumer.record",
+    "ConsumerSettings": "client.settings.typed",
     "ConsumerThreads": "client.consumer.workers.threads",
     "DeliveryFuture": "client.producer.batches.delivery_future",
     "ErrorCode": "base.errors",
@@ -77,6 +80,7 @@ _MODULES = {
     "Producer": "client.producer.producer",
     "ProducerInterceptor": "client.producer.intake.interceptors",
     "ProducerRecord": "client.producer.record",
+    "ProducerSettings": "client.settings.typed",
     "RandomPartitioner": "client.producer.intake.partitioners",
     "RebalanceListener": "client.consumer.listeners",
     "RebalanceProtocol": "client.assignors.assignor",
@@ -92,12 +96,14 @@ _MODULES = {
 
 __all__ = [
     "Admin",
+    "AdminSettings",
     "AsyncAdmin",
     "AsyncConsumer",
     "AsyncProducer",
     "Consumer",
     "ConsumerInterceptor",
     "ConsumerRecord",
+    "ConsumerSettings",
     "ConsumerThreads",
     "DeliveryFuture",
     "ErrorCode",
@@ -117,6 +123,7 @@ __all__ = [
     "Producer",
     "ProducerInterceptor",
     "ProducerRecord",
+    "ProducerSettings",
     "RandomPartitioner",
     "RebalanceListener",
     "RebalanceProtocol",

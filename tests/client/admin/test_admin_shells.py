@@ -174,4 +174,4 @@ def test_a_cluster_that_is_not_there_is_told_at_once() -> None:
 
 def test_an_unknown_setting_is_told_before_anything_is_tried() -> None:
     with pytest.raises(KafkaError, match="did you mean bootstrap_servers"):
-        Admin(bootstrap_server="127.0.0.1:1")
+        Admin(bootstrap_server="127.0.0.1:1")  # type: ignore[call-arg]

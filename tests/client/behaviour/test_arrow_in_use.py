@@ -25,7 +25,7 @@ def test_a_table_goes_in_and_comes_out(cluster: Cluster, codec: str) -> None:
     keys = [b"key-%d" % (number % 50) for number in range(5_000)]
     values = [b"%d" % number if number % 7 else None for number in range(5_000)]
     table = pa.table({"key": pa.array(keys, pa.binary()), "value": pa.array(values, pa.binary())})
-    with Producer(bootstrap_servers=cluster.bootstrap, compression_type=codec) as producer:
+    with Producer({"compression.type": codec}, bootstrap_servers=cluster.bootstrap) as producer:
         producer.send_arrow(topic, table).result(60)
     with Consumer(bootstrap_servers=cluster.bootstrap, auto_offset_reset="earliest") as consumer:
         consumer.assign(partitions_of(topic, 3))

@@ -32,7 +32,7 @@ def confluent() -> Any:
 def test_what_we_send_it_reads(cluster: Cluster, confluent: Any, codec: str) -> None:
     topic = create_topic(cluster.bootstrap, cluster.new_name())
     with Producer(
-        bootstrap_servers=cluster.bootstrap, compression_type=codec, linger_ms=20
+        {"compression.type": codec}, bootstrap_servers=cluster.bootstrap, linger_ms=20
     ) as producer:
         for number in range(100):
             producer.send(

@@ -36,7 +36,7 @@ def test_a_record_comes_back_as_it_was_sent(cluster: Cluster) -> None:
 def test_every_level_of_acknowledgement(cluster: Cluster, acks: str) -> None:
     topic = create_topic(cluster.bootstrap, cluster.new_name())
     with Producer(
-        bootstrap_servers=cluster.bootstrap, acks=acks, enable_idempotence=acks == "all"
+        {"acks": acks}, bootstrap_servers=cluster.bootstrap, enable_idempotence=acks == "all"
     ) as producer:
         futures = [producer.send(topic, value) for value in numbers(0, 500)]
         producer.flush(30)
@@ -52,7 +52,7 @@ def test_compression_shrinks_what_is_stored_and_nothing_else(cluster: Cluster, c
     topic = create_topic(cluster.bootstrap, cluster.new_name())
     values = [b"%d " % number * 50 for number in range(300)]
     with Producer(
-        bootstrap_servers=cluster.bootstrap, compression_type=codec, linger_ms=50
+        {"compression.type": codec}, bootstrap_servers=cluster.bootstrap, linger_ms=50
     ) as producer:
         for value in values:
             producer.send(topic, value)

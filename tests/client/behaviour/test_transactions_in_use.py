@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 
 from headwater import Consumer, ConsumerRecord, KafkaError, Producer, TopicPartition
@@ -9,7 +11,7 @@ from headwater.base.errors import ErrorCode
 from tests.support.brokers.clusters import Cluster
 from tests.support.other_clients.users import create_topic, numbers, read_all, take, values_of
 
-COMMITTED = "read_committed"
+COMMITTED: Final = "read_committed"
 
 
 def transactional(cluster: Cluster, transactional_id: str) -> Producer:

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from headwater.base.clocks import SystemClock
 from headwater.base.settings import SettingError
-from headwater.client.cluster_connection import connect_channel
 from headwater.client.consumer.async_consumer import AsyncConsumer
 from headwater.client.consumer.consumer import Consumer
 from headwater.client.consumer.options import ConsumerOptions, make_options
+from headwater.client.environment import ClientEnvironment
 from headwater.client.isolation import IsolationLevel
 from headwater.client.settings.consumer_settings import CONSUMER_SETTINGS
 
@@ -23,9 +22,7 @@ def options(config: dict[str, object] | None = None, **keywords: Any) -> Consume
         key_deserializer=None,
         value_deserializer=None,
         interceptors=(),
-        clock=SystemClock(),
-        connect=connect_channel,
-        generator=None,
+        environment=ClientEnvironment(),
     )
 
 

@@ -11,6 +11,7 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.settings import SettingError
 from headwater.client.bootstrap import Address
 from headwater.client.cluster_connection import connect_channel
+from headwater.client.environment import ClientEnvironment, in_environment
 from headwater.client.errors import ClientClosedError, DeadlineError
 from headwater.client.kafka_errors import OutOfOrderSequenceNumberError
 from headwater.client.producer.async_producer import AsyncProducer
@@ -113,12 +114,9 @@ async def test_time_and_connections_come_from_outside_and_no_thread_is_started()
             requests.append(call.request)
 
         cluster.script(ApiKey.PRODUCE, note)
-        async with AsyncProducer(
-            bootstrap_servers=cluster.bootstrap,
-            acks=0,
-            clock=ManualClock(wall_ms=777),
-            connect=connect,
-            generator=random.Random(1),
+        environment = ClientEnvironment(ManualClock(wall_ms=777), connect, random.Random(1))
+        async with in_environment(AsyncProducer, environment)(
+            bootstrap_servers=cluster.bootstrap, acks=0
         ) as producer:
             assert (await producer.send_and_wait("orders", b"value")).timestamp == 777
         assert connected

@@ -62,7 +62,8 @@ def test_many_records_arrive_in_order(cluster: Cluster, acks: object) -> None:
         assert metadata is not None
         told.append(metadata.offset)
 
-    with Producer(bootstrap_servers=cluster.bootstrap, acks=acks, batch_size=2000) as producer:
+    config = {"bootstrap.servers": cluster.bootstrap, "acks": acks}
+    with Producer(config, batch_size=2000) as producer:
         futures = [
             producer.send(topic, b"%d" % number, partition=0, on_delivery=tell)
             for number in range(2000)
@@ -84,7 +85,8 @@ def test_many_records_arrive_in_order(cluster: Cluster, acks: object) -> None:
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_every_codec_arrives_and_saves_space(cluster: Cluster, codec: str) -> None:
     topic = cluster.new_name()
-    with Producer(bootstrap_servers=cluster.bootstrap, compression_type=codec) as producer:
+    config = {"bootstrap.servers": cluster.bootstrap, "compression.type": codec}
+    with Producer(config) as producer:
         for number in range(200):
             producer.send(topic, b"%03d" % number * 20)
         producer.flush(TIMEOUT_S)

@@ -9,6 +9,7 @@ import pytest
 
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
+from headwater.client.environment import ClientEnvironment, in_environment
 from headwater.client.producer.async_producer import AsyncProducer
 from headwater.client.producer.intake.record_intake import ForTopic, ForTurn, Wait
 from headwater.sim.broker_world import HOST, PORT, BrokerWorld
@@ -19,14 +20,14 @@ from tests.support.tiers import rounds
 RECORD_COUNT = 300
 
 
+def simulated(world: BrokerWorld) -> type[AsyncProducer]:
+    generator = random.Random(world.seed)
+    return in_environment(AsyncProducer, ClientEnvironment(world.clock, generator=generator))
+
+
 async def produce(world: BrokerWorld) -> list[int]:
     """Send numbers, one after the other, and return their offsets."""
-    async with AsyncProducer(
-        bootstrap_servers=f"{HOST}:{PORT}",
-        batch_size=300,
-        clock=world.clock,
-        generator=random.Random(world.seed),
-    ) as producer:
+    async with simulated(world)(bootstrap_servers=f"{HOST}:{PORT}", batch_size=300) as producer:
         futures = []
         for number in range(RECORD_COUNT):
             futures.append(await producer.send("orders", b"%d" % number))
@@ -100,11 +101,8 @@ def test_whoever_gets_on_may_wait_anew() -> None:
 
     async def story() -> None:
         # There is no broker that could tell of the topic.
-        async with AsyncProducer(
-            bootstrap_servers=f"{HOST}:{PORT}",
-            max_block_ms=2_000,
-            clock=world.clock,
-            generator=random.Random(world.seed),
+        async with simulated(world)(
+            bootstrap_servers=f"{HOST}:{PORT}", max_block_ms=2_000
         ) as producer:
             topic = ForTopic("orders", is_known=False)
             await producer._running.drive(take([topic, topic, ForTurn(), topic]))

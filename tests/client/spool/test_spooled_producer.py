@@ -10,6 +10,7 @@ import pytest
 
 from headwater import KafkaError, Producer, RecordMetadata
 from headwater.base.errors import ErrorCode
+from headwater.client.environment import in_environment
 from headwater.client.errors import ClientClosedError, DeadlineError
 from headwater.client.producer.errors import BufferExhaustedError
 from headwater.client.spool.errors import SpoolLockedError
@@ -78,10 +79,9 @@ def test_a_bad_network_alone_doubles_nothing(broker: RunningBroker, tmp_path: Pa
     fates = [Fate.PASS, Fate.LOSE_ANSWER, Fate.REFUSE, Fate.LOSE_REQUEST] * 4
     with (
         ProduceProxy(broker.bootstrap, fates) as proxy,
-        Producer(
+        in_environment(Producer, proxy.environment)(
             {"retry.backoff.ms": 10, "reconnect.backoff.ms": 10, "batch.size": 100},
             bootstrap_servers=proxy.bootstrap,
-            connect=proxy.connect,
             spool_dir=tmp_path,
             spool_fsync="never",
         ) as producer,

@@ -5,8 +5,10 @@ waits for an fsync that many writers share (unless `acks.all.flush` is off).
 """
 
 from random import Random
+from typing import Literal
 
 from headwater import AsyncConsumer, AsyncProducer, TopicPartition
+from headwater.client.environment import ClientEnvironment, in_environment
 from headwater.sim.broker_world import HOST, PORT, BrokerWorld
 from headwater.sim.clients.topic_client import TopicClient
 
@@ -14,16 +16,17 @@ _COUNT = 20
 _TOPIC = "orders"
 
 
-def _survivors(seed: int, acks: str) -> list[bytes]:
+def _survivors(seed: int, acks: Literal["1", "all"]) -> list[bytes]:
     """What is left of messages that were acknowledged just before the power went."""
     world = BrokerWorld(seed)
     bootstrap = f"{HOST}:{PORT}"
 
+    def environment() -> ClientEnvironment:
+        return ClientEnvironment(world.clock, generator=Random(seed))
+
     async def send() -> None:
-        async with AsyncProducer(
+        async with in_environment(AsyncProducer, environment())(
             bootstrap_servers=bootstrap,
-            clock=world.clock,
-            generator=Random(seed),
             acks=acks,
             enable_idempotence=acks == "all",
             linger_ms=0,
@@ -36,11 +39,8 @@ def _survivors(seed: int, acks: str) -> list[bytes]:
     async def read() -> list[bytes]:
         partition = TopicPartition(_TOPIC, 0)
         found: list[bytes] = []
-        async with AsyncConsumer(
-            bootstrap_servers=bootstrap,
-            clock=world.clock,
-            generator=Random(seed),
-            auto_offset_reset="earliest",
+        async with in_environment(AsyncConsumer, environment())(
+            bootstrap_servers=bootstrap, auto_offset_reset="earliest"
         ) as consumer:
             consumer.assign([partition])
             end = (await consumer.end_offsets([partition]))[partition]

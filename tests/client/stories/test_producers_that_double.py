@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from headwater import Consumer, Producer, TopicPartition
+from headwater.client.environment import in_environment
 from tests.support.brokers.clusters import Cluster
 from tests.support.other_clients.users import create_topic, numbers, read_all, take, values_of
 from tests.support.proxies.produce_proxy import Fate, ProduceProxy
@@ -27,10 +28,9 @@ def _written(
     topic = create_topic(cluster.bootstrap, cluster.new_name())
     with (
         ProduceProxy(cluster.bootstrap, ()) as proxy,
-        Producer(
+        in_environment(Producer, proxy.environment)(
             {**_QUICK, **settings},
             bootstrap_servers=proxy.bootstrap,
-            connect=proxy.connect,
             batch_size=1,
             linger_ms=0,
         ) as producer,

@@ -8,6 +8,7 @@ import pytest
 
 from headwater import KafkaError, Producer, RecordMetadata
 from headwater.base.errors import ErrorCode
+from headwater.client.environment import in_environment
 from tests.support.brokers.clusters import Cluster
 from tests.support.other_clients.users import create_topic, numbers, read_all, values_of
 from tests.support.proxies.produce_proxy import Fate, ProduceProxy
@@ -35,12 +36,8 @@ def test_without_acknowledgements_a_broken_connection_loses_what_was_sent(
     fates = [Fate.PASS] * 3 + [Fate.LOSE_REQUEST]
     with (
         ProduceProxy(cluster.bootstrap, fates) as proxy,
-        Producer(
-            _QUICK,
-            bootstrap_servers=proxy.bootstrap,
-            connect=proxy.connect,
-            acks="0",
-            enable_idempotence=False,
+        in_environment(Producer, proxy.environment)(
+            _QUICK, bootstrap_servers=proxy.bootstrap, acks="0", enable_idempotence=False
         ) as producer,
     ):
         believed = _send_one_by_one(producer, topic, 8)
@@ -55,7 +52,9 @@ def test_with_acknowledgements_a_broken_connection_loses_nothing(cluster: Cluste
     fates = [Fate.PASS] * 3 + [Fate.LOSE_REQUEST]
     with (
         ProduceProxy(cluster.bootstrap, fates) as proxy,
-        Producer(_QUICK, bootstrap_servers=proxy.bootstrap, connect=proxy.connect) as producer,
+        in_environment(Producer, proxy.environment)(
+            _QUICK, bootstrap_servers=proxy.bootstrap
+        ) as producer,
     ):
         believed = _send_one_by_one(producer, topic, 8)
         assert proxy.fates == []

@@ -44,7 +44,9 @@ def read_all(
     """Everything that lies in the topic now, partition by partition."""
     partitions = partitions_of(topic, partition_count)
     with Consumer(
-        bootstrap_servers=bootstrap, auto_offset_reset="earliest", isolation_level=isolation_level
+        {"isolation.level": isolation_level},
+        bootstrap_servers=bootstrap,
+        auto_offset_reset="earliest",
     ) as consumer:
         consumer.assign(partitions)
         ends = consumer.end_offsets(partitions)

@@ -1,7 +1,7 @@
 """A proxy in front of one broker that does to a producer's requests what a test wants done.
 
     with ProduceProxy(bootstrap, [PASS, LOSE_ANSWER]) as proxy:
-        producer = Producer(bootstrap_servers=proxy.bootstrap, connect=proxy.connect)
+        producer = in_environment(Producer, proxy.environment)(bootstrap_servers=proxy.bootstrap)
 
 Each Produce request takes the next fate of the list, and passes when the list is used up; all other
 requests pass. Requests may come without waiting for answers, and are answered in order.
@@ -16,6 +16,7 @@ from enum import Enum, auto
 from headwater.base.errors import ErrorCode
 from headwater.client.bootstrap import Address, parse_bootstrap
 from headwater.client.cluster_connection import connect_channel
+from headwater.client.environment import ClientEnvironment
 from headwater.net.peer_channel import PeerChannel
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.codec import decode
@@ -44,9 +45,10 @@ class ProduceProxy(ProxyThread):
         super().__init__(parse_bootstrap(bootstrap)[0])
         self.fates = list(fates)
         self.produce_count = 0
+        #: For a client that would otherwise go where the broker says it is.
+        self.environment = ClientEnvironment(connect=self.connect)
 
     async def connect(self, address: Address, client_id: str, timeout_s: float) -> PeerChannel:
-        """For a client that would otherwise go where the broker says it is."""
         return await connect_channel(Address(HOST, self.port), client_id, timeout_s)
 
     async def pass_on(

@@ -45,7 +45,7 @@ def read_topic(
     async def read() -> None:
         async with (
             asyncio.timeout(_TIMEOUT_S),
-            AsyncConsumer(bootstrap_servers=bootstrap, isolation_level=level) as consumer,
+            AsyncConsumer({"isolation.level": level}, bootstrap_servers=bootstrap) as consumer,
         ):
             ends = await consumer.end_offsets(partitions)
             consumer.assign(partitions)

@@ -221,9 +221,8 @@ async def measure_latency(
 
 def _make_producer(bootstrap: str, load: ProduceLoad) -> AsyncProducer:
     return AsyncProducer(
+        {"acks": load.acks, "compression.type": load.compression},
         bootstrap_servers=bootstrap,
-        acks=load.acks,
-        compression_type=load.compression,
         batch_size=load.batch_size_bytes,
         linger_ms=load.linger_ms,
         max_request_size=max(_REQUEST_BYTES_MIN, 2 * load.record_size),

@@ -53,8 +53,8 @@ class Consumption:
         try:
             with cancelled_by_signals():
                 async with AsyncConsumer(
+                    {"isolation.level": options.isolation_level.name.lower()},
                     bootstrap_servers=self._bootstrap,
-                    isolation_level=options.isolation_level.name.lower(),
                     auto_offset_reset="latest" if is_late else "earliest",
                     allow_auto_create_topics=False,
                 ) as consumer:

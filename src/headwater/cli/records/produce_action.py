@@ -66,9 +66,8 @@ def _make_producer(bootstrap: str, options: ProduceOptions) -> AsyncProducer:
     linger_ms = min(options.linger_ms, options.delivery_timeout_ms - 1)
     is_numbered = options.acks in ("all", "-1")
     return AsyncProducer(
+        {"acks": options.acks, "compression.type": options.compression},
         bootstrap_servers=bootstrap,
-        acks=options.acks,
-        compression_type=options.compression,
         linger_ms=linger_ms,
         batch_size=options.batch_size_bytes,
         buffer_memory=BUFFER_BYTES,

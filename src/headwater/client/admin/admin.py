@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping
 from functools import wraps
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from headwater.client.admin.async_admin import AsyncAdmin
 from headwater.client.background_loop import BackgroundLoop
 from headwater.client.errors import ClientClosedError
+from headwater.client.settings.typed import AdminSettings
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,7 +38,9 @@ def _waiting(
 class Admin:
     """Settings come as a mapping with Kafka's names, as keywords with underscores, or both."""
 
-    def __init__(self, config: Mapping[str, object] | None = None, **settings: Any) -> None:
+    def __init__(
+        self, config: Mapping[str, object] | None = None, **settings: Unpack[AdminSettings]
+    ) -> None:
         self.core = AsyncAdmin(config, **settings)
         self._background = BackgroundLoop("headwater-admin")
         try:

@@ -6,38 +6,30 @@ async with AsyncAdmin(bootstrap_servers="127.0.0.1:9092") as admin:
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
 from headwater.client.admin.admin_operations import AdminOperations
-from headwater.client.cluster_connection import Connect, connect_channel
 from headwater.client.settings.admin_settings import ADMIN_SETTINGS
 from headwater.client.settings.client_config import parse_settings
 from headwater.client.settings.connection_settings import make_connection
+from headwater.client.settings.typed import AdminSettings
 
 
 class AsyncAdmin(AdminOperations):
     """Settings come as a mapping with Kafka's names, as keywords with underscores, or both.
 
-    Starting makes the first contact, and fails at once if no bootstrap server is there. `connect`
-    and `generator` are for who brings a network or randomness of their own.
+    Starting makes the first contact, and fails at once if no bootstrap server is there. Who has a
+    connection already uses `AdminOperations`.
     """
 
     def __init__(
-        self,
-        config: Mapping[str, object] | None = None,
-        *,
-        connect: Connect = connect_channel,
-        generator: random.Random | None = None,
-        **settings: object,
+        self, config: Mapping[str, object] | None = None, **settings: Unpack[AdminSettings]
     ) -> None:
         values = parse_settings(ADMIN_SETTINGS, config, settings)
         timeout_s = values.integer("default.api.timeout.ms") / 1000
-        super().__init__(
-            make_connection(values, timeout_s=timeout_s, connect=connect, generator=generator)
-        )
+        super().__init__(make_connection(values, timeout_s=timeout_s))
 
     async def start(self) -> None:
         await self.connection.__aenter__()

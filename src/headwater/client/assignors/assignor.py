@@ -74,6 +74,10 @@ class Assignor(Protocol):
         ...
 
 
+#: The name of one, one, or a class to make one of.
+AssignorLike = str | Assignor | type[Assignor]
+
+
 class PlainAssignor:
     """The parts of an assignor that has nothing to remember, to build others on."""
 

@@ -15,14 +15,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-import random
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar, Unpack
 
-from headwater.base.clocks import Clock, SystemClock
 from headwater.base.ids import TopicPartition
-from headwater.client.cluster_connection import Connect, connect_channel
 from headwater.client.consumer.async_calls import DONE, AsyncConsumerCalls, Done
 from headwater.client.consumer.core import ConsumerCore
 from headwater.client.consumer.deserializers import DeserializerLike
@@ -33,7 +30,9 @@ from headwater.client.consumer.options import make_options
 from headwater.client.consumer.polling.poll_side import ARROW_RECORDS
 from headwater.client.consumer.polling.rebalances import tell_listener
 from headwater.client.consumer.record import ConsumerRecord
+from headwater.client.environment import HasEnvironment
 from headwater.client.errors import ClientClosedError
+from headwater.client.settings.typed import ConsumerSettings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,10 +48,10 @@ def _call_now(call: Callable[[], object]) -> None:
     call()
 
 
-class AsyncConsumer(AsyncConsumerCalls):
+class AsyncConsumer(AsyncConsumerCalls, HasEnvironment):
     """Settings have Kafka's names: in `config` as they are, as keywords with underscores for dots.
 
-    `clock`, `connect` and `generator` are for those who simulate the world around it.
+    A deserializer is a function of bytes, or an object with `deserialize(topic, data)`.
     """
 
     def __init__(
@@ -62,10 +61,7 @@ class AsyncConsumer(AsyncConsumerCalls):
         key_deserializer: DeserializerLike | None = None,
         value_deserializer: DeserializerLike | None = None,
         interceptors: Iterable[object] = (),
-        clock: Clock | None = None,
-        connect: Connect = connect_channel,
-        generator: random.Random | None = None,
-        **settings: object,
+        **settings: Unpack[ConsumerSettings],
     ) -> None:
         self._options = make_options(
             config,
@@ -73,9 +69,7 @@ class AsyncConsumer(AsyncConsumerCalls):
             key_deserializer=key_deserializer,
             value_deserializer=value_deserializer,
             interceptors=interceptors,
-            clock=clock or SystemClock(),
-            connect=connect,
-            generator=generator,
+            environment=self._make_environment(),
         )
         self._max_records = self._options.values.integer("max.poll.records")
         self._listener: RebalanceListener | None = None

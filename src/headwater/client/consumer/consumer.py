@@ -13,17 +13,14 @@ consumer belongs to one thread at a time; `wakeup` alone may be called from othe
 from __future__ import annotations
 
 import logging
-import random
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar, Unpack
 
-from headwater.base.clocks import Clock, SystemClock
 from headwater.base.ids import TopicPartition
 from headwater.client.background_loop import BackgroundLoop
-from headwater.client.cluster_connection import Connect, connect_channel
 from headwater.client.consumer.calls import ConsumerCalls
 from headwater.client.consumer.core import ConsumerCore
 from headwater.client.consumer.deserializers import DeserializerLike
@@ -34,7 +31,9 @@ from headwater.client.consumer.options import make_options
 from headwater.client.consumer.polling.poll_side import ARROW_RECORDS
 from headwater.client.consumer.polling.rebalances import tell_listener
 from headwater.client.consumer.record import ConsumerRecord
+from headwater.client.environment import HasEnvironment
 from headwater.client.given_items import given_names, given_partitions
+from headwater.client.settings.typed import ConsumerSettings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,7 +45,7 @@ CLOSE_TIMEOUT_S: Final = 30.0
 T = TypeVar("T")
 
 
-class Consumer(ConsumerCalls):
+class Consumer(ConsumerCalls, HasEnvironment):
     """Settings have Kafka's names: in `config` as they are, as keywords with underscores for dots.
 
     A deserializer is a function of bytes, or an object with `deserialize(topic, data)`.
@@ -59,23 +58,18 @@ class Consumer(ConsumerCalls):
         key_deserializer: DeserializerLike | None = None,
         value_deserializer: DeserializerLike | None = None,
         interceptors: Iterable[object] = (),
-        clock: Clock | None = None,
-        connect: Connect = connect_channel,
-        generator: random.Random | None = None,
-        **settings: object,
+        **settings: Unpack[ConsumerSettings],
     ) -> None:
-        self._clock = clock or SystemClock()
         options = make_options(
             config,
             settings,
             key_deserializer=key_deserializer,
             value_deserializer=value_deserializer,
             interceptors=interceptors,
-            clock=self._clock,
-            connect=connect,
-            generator=generator,
+            environment=self._make_environment(),
             is_threaded=True,
         )
+        self._clock = options.environment.clock
         self._max_records = options.values.integer("max.poll.records")
         self._listener: RebalanceListener | None = None
         self._news = threading.Event()

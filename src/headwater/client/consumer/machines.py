@@ -27,9 +27,8 @@ class ConsumerMachines:
     def __init__(self, options: ConsumerOptions, notify: Callable[[], None]) -> None:
         self.connection = make_connection(
             options.values,
+            options.environment,
             timeout_s=options.seconds("default.api.timeout.ms"),
-            generator=options.generator,
-            connect=options.connect,
             fetches_in_thread=options.is_threaded,
         )
         policy, generator = retry_policy(options.values), self.connection.generator
@@ -73,7 +72,7 @@ class ConsumerMachines:
             request_timeout_s=request_timeout_s,
             policy=policy,
             generator=generator,
-            wall_ms=options.clock.wall_ms,
+            wall_ms=options.environment.clock.wall_ms,
             failures=self.failures,
         )
         self.fetcher = Fetcher(

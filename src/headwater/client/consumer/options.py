@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from headwater.base.clocks import Clock
 from headwater.base.settings import SettingValues
 from headwater.client.assignors.assignor import Assignor
 from headwater.client.assignors.known_assignors import make_assignors
-from headwater.client.cluster_connection import Connect
 from headwater.client.consumer.deserializers import DeserializerLike, Deserializers
 from headwater.client.consumer.interceptors import Interceptors
 from headwater.client.consumer.positions.reset import OffsetReset, parse_offset_reset
+from headwater.client.environment import ClientEnvironment
 from headwater.client.fetch_conversation import FetchLimits
 from headwater.client.isolation import IsolationLevel
 from headwater.client.settings.client_config import parse_settings
@@ -36,9 +34,7 @@ class ConsumerOptions:
     offset_reset: OffsetReset
     isolation_level: IsolationLevel
     limits: FetchLimits
-    clock: Clock
-    connect: Connect
-    generator: random.Random | None
+    environment: ClientEnvironment
     #: Whether user code runs on another thread than the consumer's loop.
     is_threaded: bool
 
@@ -65,9 +61,7 @@ def make_options(
     key_deserializer: DeserializerLike | None,
     value_deserializer: DeserializerLike | None,
     interceptors: Iterable[object],
-    clock: Clock,
-    connect: Connect,
-    generator: random.Random | None,
+    environment: ClientEnvironment,
     is_threaded: bool = False,
 ) -> ConsumerOptions:
     """Check everything that can be; raises `SettingError`."""
@@ -99,9 +93,7 @@ def make_options(
             max_bytes=values.integer("fetch.max.bytes"),
             max_partition_bytes=values.integer("max.partition.fetch.bytes"),
         ),
-        clock=clock,
-        connect=connect,
-        generator=generator,
+        environment=environment,
         is_threaded=is_threaded,
     )
 

@@ -5,19 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import random
 import weakref
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 
-from headwater.base.clocks import Clock, SystemClock
 from headwater.base.ids import TopicPartition
 from headwater.base.settings import SettingError
-from headwater.client.cluster_connection import Connect, connect_channel
 from headwater.client.cluster_metadata import PartitionInfo
 from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
 from headwater.client.consumer.membership.membership import GroupIdentity
+from headwater.client.environment import HasEnvironment
 from headwater.client.errors import ClientClosedError
 from headwater.client.producer.batches.delivery_future import DeliveryFuture
 from headwater.client.producer.batches.delivery_group import DeliveryGroup
@@ -30,7 +28,6 @@ from headwater.client.producer.intake.serialized_record import Headers
 from headwater.client.producer.intake.serializers import SerializerLike
 from headwater.client.producer.record import ProducerRecord
 from headwater.client.producer.record_metadata import OnDelivery, RecordMetadata
-from headwater.client.producer.surroundings import Surroundings
 from headwater.client.producer.transactions.scope import AsyncTransaction
 from headwater.client.producer.transactions.waiting import Transactions
 from headwater.client.settings.client_config import parse_settings
@@ -38,6 +35,7 @@ from headwater.client.settings.producer_settings import (
     PRODUCER_SETTINGS,
     check_producer_settings,
 )
+from headwater.client.settings.typed import ProducerSettings
 
 if TYPE_CHECKING:
     import pyarrow
@@ -52,11 +50,10 @@ _TURN_BATCHES_MAX: Final = 8
 _logger = logging.getLogger(__name__)
 
 
-class AsyncProducer:
+class AsyncProducer(HasEnvironment):
     """Use it with `async with`, or call `start` and `close`.
 
     Settings have Kafka's names: in `config` as they are, as keywords with underscores for dots.
-    `clock`, `connect` and `generator` are for those who simulate the world around it.
     """
 
     def __init__(
@@ -69,18 +66,13 @@ class AsyncProducer:
         interceptors: Iterable[object] = (),
         spool_dir: object = None,
         on_drop: OnDrop | None = None,
-        clock: Clock | None = None,
-        connect: Connect = connect_channel,
-        generator: random.Random | None = None,
-        **settings: object,
+        **settings: Unpack[ProducerSettings],
     ) -> None:
         if spool_dir is not None:
             raise SettingError("A spool needs threads: use Producer with spool_dir.")
         self._values = parse_settings(PRODUCER_SETTINGS, config, settings)
         check_producer_settings(self._values)
-        self._surroundings = Surroundings(
-            clock or SystemClock(), connect, generator or random.Random()
-        )
+        self._environment = self._make_environment()
         self._rules = make_rules(
             self._values,
             key_serializer=key_serializer,
@@ -88,7 +80,7 @@ class AsyncProducer:
             partitioner=partitioner,
             interceptors=interceptors,
             on_drop=on_drop,
-            wall_ms=self._surroundings.clock.wall_ms,
+            wall_ms=self._environment.clock.wall_ms,
         )
         batch_bytes = max(1, self._values.integer("batch.size"))
         self._turn_batches = min(max(1, _TURN_BYTES // batch_bytes), _TURN_BATCHES_MAX)
@@ -98,7 +90,7 @@ class AsyncProducer:
         """Begin to run on the caller's loop; whether the cluster can be reached shows later."""
         if self._core is None:
             self._core = ProducerCore(
-                self._values, self._rules, self._surroundings, is_threaded=False
+                self._values, self._rules, self._environment, is_threaded=False
             )
             name = self._values.text("client.id")
             weakref.finalize(self, _tell_unwritten, self._core, name, os.getpid())

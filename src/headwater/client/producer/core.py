@@ -18,6 +18,7 @@ from headwater.client.ask import Machine
 from headwater.client.cluster_metadata import PartitionInfo
 from headwater.client.coordinator_cache import CoordinatorCache
 from headwater.client.driver import Driver
+from headwater.client.environment import ClientEnvironment
 from headwater.client.errors import ClientClosedError, DeadlineError
 from headwater.client.metadata_upkeep import MetadataUpkeep
 from headwater.client.producer.batches.accumulator import RecordAccumulator
@@ -37,7 +38,6 @@ from headwater.client.producer.intake.send_rules import SendRules
 from headwater.client.producer.intake.topic_finder import TopicFinder
 from headwater.client.producer.metrics import ProducerMetrics
 from headwater.client.producer.sending.sender import Sender, SenderSettings
-from headwater.client.producer.surroundings import Surroundings
 from headwater.client.producer.transactions.manager import TransactionManager
 from headwater.client.producer.transactions.waiting import Transactions
 from headwater.client.settings.connection_settings import make_connection, retry_policy
@@ -59,19 +59,17 @@ class ProducerCore:
         self,
         values: SettingValues,
         rules: SendRules,
-        surroundings: Surroundings,
+        environment: ClientEnvironment,
         *,
         is_threaded: bool,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._rules = rules
         self._max_block_s = values.integer("max.block.ms") / 1000
-        generator = surroundings.generator
+        generator = environment.generator
         policy = retry_policy(values)
         delivery_timeout_s = delivery_timeout_ms(values) / 1000
-        self._connection = make_connection(
-            values, generator=generator, connect=surroundings.connect
-        )
+        self._connection = make_connection(values, environment)
         metadata = self._connection.metadata
         coordinators = CoordinatorCache()
         self._upkeep = MetadataUpkeep(
@@ -133,7 +131,7 @@ class ProducerCore:
         self._wake_is_due = False
         self.is_closed = False
         #: The loop's time, from whichever thread.
-        self._now_s = self._time_from_thread(surroundings.clock) if is_threaded else self._loop.time
+        self._now_s = self._time_from_thread(environment.clock) if is_threaded else self._loop.time
         wake = self.wake_from_thread if is_threaded else self._driver.wake
         self.intake = RecordIntake(
             rules,

@@ -7,19 +7,17 @@ into the accumulator; everything else happens on the background loop.
 from __future__ import annotations
 
 import os
-import random
 import weakref
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from headwater.base.clocks import Clock, SystemClock
 from headwater.base.ids import TopicPartition
 from headwater.base.settings import SettingError
-from headwater.client.cluster_connection import Connect, connect_channel
 from headwater.client.cluster_metadata import PartitionInfo
 from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
 from headwater.client.consumer.membership.membership import GroupIdentity
+from headwater.client.environment import ClientEnvironment, HasEnvironment
 from headwater.client.producer.batches.delivery_future import DeliveryFuture
 from headwater.client.producer.batches.delivery_group import DeliveryGroup
 from headwater.client.producer.engines.open_producers import OPEN_PRODUCERS
@@ -32,7 +30,6 @@ from headwater.client.producer.intake.serialized_record import Headers
 from headwater.client.producer.intake.serializers import SerializerLike
 from headwater.client.producer.record import ProducerRecord
 from headwater.client.producer.record_metadata import OnDelivery
-from headwater.client.producer.surroundings import Surroundings
 from headwater.client.producer.transactions.scope import SyncTransaction
 from headwater.client.producer.transactions.waiting import Transactions
 from headwater.client.settings.client_config import parse_settings
@@ -40,6 +37,7 @@ from headwater.client.settings.producer_settings import (
     PRODUCER_SETTINGS,
     check_producer_settings,
 )
+from headwater.client.settings.typed import ProducerSettings
 
 if TYPE_CHECKING:
     import pyarrow
@@ -47,7 +45,7 @@ if TYPE_CHECKING:
     from headwater.client.producer.engines.spooled import SpooledEngine
 
 
-class Producer:
+class Producer(HasEnvironment):
     """Use it with `with`, or call `close` at the end.
 
     Settings have Kafka's names: in `config` as they are, as keywords with underscores for dots.
@@ -67,14 +65,11 @@ class Producer:
         interceptors: Iterable[object] = (),
         spool_dir: str | os.PathLike[str] | None = None,
         on_drop: OnDrop | None = None,
-        clock: Clock | None = None,
-        connect: Connect = connect_channel,
-        generator: random.Random | None = None,
-        **settings: object,
+        **settings: Unpack[ProducerSettings],
     ) -> None:
         values = parse_settings(PRODUCER_SETTINGS, config, settings)
         check_producer_settings(values)
-        surroundings = Surroundings(clock or SystemClock(), connect, generator or random.Random())
+        environment = self._make_environment()
         rules = make_rules(
             values,
             key_serializer=key_serializer,
@@ -82,13 +77,13 @@ class Producer:
             partitioner=partitioner,
             interceptors=interceptors,
             on_drop=on_drop,
-            wall_ms=surroundings.clock.wall_ms,
+            wall_ms=environment.clock.wall_ms,
         )
         self._offer: Offer = _offer_nothing
         self._threaded: ThreadedEngine | None = None
         self._engine: ThreadedEngine | SpooledEngine
         if spool_dir is None:
-            self._engine = self._threaded = ThreadedEngine(values, rules, surroundings)
+            self._engine = self._threaded = ThreadedEngine(values, rules, environment)
             self._offer = self._threaded.offer
         else:
             from headwater.client.producer.engines.spooled import SpooledEngine
@@ -96,16 +91,10 @@ class Producer:
             def make_producer(overrides: Mapping[str, object]) -> Producer:
                 named = {name.replace("_", "."): value for name, value in settings.items()}
                 return _SpoolsProducer(
-                    {**(config or {}), **named, **overrides},
-                    partitioner=partitioner,
-                    clock=clock,
-                    connect=connect,
-                    generator=generator,
+                    {**(config or {}), **named, **overrides}, partitioner, environment
                 )
 
-            self._engine = SpooledEngine(
-                spool_dir, values, rules, surroundings.clock, make_producer
-            )
+            self._engine = SpooledEngine(spool_dir, values, rules, environment.clock, make_producer)
 
         if self._is_awaited:
             OPEN_PRODUCERS.add(self._engine)
@@ -232,6 +221,15 @@ class _SpoolsProducer(Producer):
     """What ships a spool's records. They are on disk, and the spool closes it."""
 
     _is_awaited = False
+
+    def __init__(
+        self,
+        config: Mapping[str, object],
+        partitioner: PartitionerLike | None,
+        environment: ClientEnvironment,
+    ) -> None:
+        self._given_environment = environment
+        super().__init__(config, partitioner=partitioner)
 
 
 def _offer_nothing(*_: object) -> None:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import random
-
 from headwater.base.settings import SettingValues
-from headwater.client.cluster_connection import ClusterConnection, Connect, connect_channel
+from headwater.client.cluster_connection import ClusterConnection
+from headwater.client.environment import ClientEnvironment
 from headwater.client.retry import RetryPolicy
 
 
 def make_connection(
     values: SettingValues,
+    environment: ClientEnvironment | None = None,
     *,
     timeout_s: float | None = None,
-    generator: random.Random | None = None,
-    connect: Connect = connect_channel,
     fetches_in_thread: bool = False,
 ) -> ClusterConnection:
     """A connection that is not opened yet.
@@ -22,6 +20,7 @@ def make_connection(
     `timeout_s` is the time for a whole operation with its retries: `default.api.timeout.ms` of an
     admin or a consumer. Without it an operation has the time of a single request.
     """
+    environment = environment or ClientEnvironment()
     request_timeout_s = values.integer("request.timeout.ms") / 1000
     return ClusterConnection(
         ",".join(values.texts("bootstrap.servers")),
@@ -30,8 +29,8 @@ def make_connection(
         request_timeout_s=request_timeout_s,
         connect_timeout_s=values.integer("socket.connection.setup.timeout.ms") / 1000,
         policy=retry_policy(values),
-        generator=generator,
-        connect=connect,
+        generator=environment.generator,
+        connect=environment.connect,
         fetches_in_thread=fetches_in_thread,
     )
 

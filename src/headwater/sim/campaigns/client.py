@@ -17,6 +17,7 @@ from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.consumer.async_consumer import AsyncConsumer
 from headwater.client.consumer.record import ConsumerRecord
+from headwater.client.environment import ClientEnvironment, in_environment
 from headwater.client.producer.async_producer import AsyncProducer
 from headwater.sim.broker_world import HOST, PORT
 from headwater.sim.campaigns.exactly_once import (
@@ -71,12 +72,14 @@ class ClientCampaign(ExactlyOnceCampaign):
 
     # -- clients ---------------------------------------------------------------------------------
 
-    def _surroundings(self, name: str) -> dict[str, Any]:
+    def _environment(self) -> ClientEnvironment:
+        return ClientEnvironment(clock=self.world.clock, generator=Random(self.random.random()))
+
+    def _settings(self, name: str) -> dict[str, Any]:
+        """What each client has, whatever its kind."""
         return {
             "bootstrap_servers": f"{HOST}:{PORT}",
             "client_id": name,
-            "clock": self.world.clock,
-            "generator": Random(self.random.random()),
             "request_timeout_ms": self.random.choice((2_000, 10_000)),
         }
 
@@ -87,8 +90,8 @@ class ClientCampaign(ExactlyOnceCampaign):
 
     async def _watch_target(self, name: str) -> None:
         """Look at what is committed, again and again."""
-        consumer = AsyncConsumer(
-            **self._surroundings(name),
+        consumer = in_environment(AsyncConsumer, self._environment())(
+            **self._settings(name),
             isolation_level="read_committed",
             auto_offset_reset="earliest",
         )
@@ -109,8 +112,8 @@ class ClientCampaign(ExactlyOnceCampaign):
 
     async def _produce(self, name: str, partition: TopicPartition, record_count: int) -> None:
         history, random = self.world.history, self.random
-        async with AsyncProducer(
-            **self._surroundings(name),
+        async with in_environment(AsyncProducer, self._environment())(
+            **self._settings(name),
             delivery_timeout_ms=_PATIENCE_MS,
             max_block_ms=_PATIENCE_MS,
             linger_ms=random.choice((0, 5, 50)),
@@ -148,7 +151,8 @@ class ClientCampaign(ExactlyOnceCampaign):
 
     def _consumer(self, name: str, group_id: str, instance_id: str | None) -> AsyncConsumer:
         protocol, assignor = self._protocols[group_id]
-        settings = self._surroundings(name)
+        kind = in_environment(AsyncConsumer, self._environment())
+        settings = self._settings(name) | {"group_protocol": protocol}
         if protocol == "classic":
             settings |= {
                 "partition_assignment_strategy": assignor,
@@ -157,10 +161,9 @@ class ClientCampaign(ExactlyOnceCampaign):
             }
         if instance_id is not None:
             settings["group_instance_id"] = instance_id
-        return AsyncConsumer(
+        return kind(
             **settings,
             group_id=group_id,
-            group_protocol=protocol,
             isolation_level="read_committed",
             auto_offset_reset="earliest",
             enable_auto_commit=False,
@@ -217,8 +220,8 @@ class ClientCampaign(ExactlyOnceCampaign):
         """Copy in transactions, as a new client after whatever cannot pass."""
         while not copier.has_successor:
             consumer = member.consumer
-            producer = AsyncProducer(
-                **self._surroundings(name),
+            producer = in_environment(AsyncProducer, self._environment())(
+                **self._settings(name),
                 transactional_id=copier.transactional_id,
                 transaction_timeout_ms=self.random.choice((2_000, 10_000)),
                 delivery_timeout_ms=_PATIENCE_MS,

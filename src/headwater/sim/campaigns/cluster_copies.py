@@ -86,10 +86,10 @@ class ClusterCopyCampaign(ClientCampaign):
 
     # -- clients ---------------------------------------------------------------------------------
 
-    def _surroundings(self, name: str) -> dict[str, Any]:
+    def _settings(self, name: str) -> dict[str, Any]:
         addresses = ",".join(f"{host}:{port}" for host, port in self.cluster.addresses)
         return {
-            **super()._surroundings(name),
+            **super()._settings(name),
             "bootstrap_servers": addresses,
         }
 

@@ -8,6 +8,7 @@ import pytest
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.consumer.async_consumer import AsyncConsumer
+from headwater.client.environment import ClientEnvironment, in_environment
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.fetch import AbortedTransaction, FetchResponse
 from headwater.wire.messages.list_offsets import (
@@ -38,14 +39,14 @@ def consumer_at(
     partition_bytes_max: int = 1 << 20,
 ) -> AsyncConsumer:
     """A consumer that reads these partitions from an offset on."""
-    consumer = AsyncConsumer(
+    environment = ClientEnvironment(generator=random.Random(1))
+    consumer = in_environment(AsyncConsumer, environment)(
+        {"isolation.level": isolation_level},
         bootstrap_servers=cluster.bootstrap,
         auto_offset_reset=reset,
-        isolation_level=isolation_level,
         max_partition_fetch_bytes=partition_bytes_max,
         retry_backoff_ms=1,
         retry_backoff_max_ms=5,
-        generator=random.Random(1),
     )
     consumer.assign(partitions)
     for partition in partitions:

@@ -264,4 +264,4 @@ def test_a_range_is_read_as_was_chosen(poisoned: str) -> None:
 
 def test_another_policy_is_refused() -> None:
     with pytest.raises(SettingError, match="corrupt_batch_policy cannot be 'ignore'"):
-        Consumer(corrupt_batch_policy="ignore")
+        Consumer(corrupt_batch_policy="ignore")  # type: ignore[arg-type]

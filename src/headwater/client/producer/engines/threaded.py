@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from headwater.base.settings import SettingError, SettingValues
 from headwater.client.background_loop import BackgroundLoop, forked_error
+from headwater.client.environment import ClientEnvironment
 from headwater.client.errors import ClientClosedError, DeadlineError
 from headwater.client.producer.batches.delivery_future import DeliveryFuture
 from headwater.client.producer.batches.delivery_group import DeliveryGroup
@@ -29,7 +30,6 @@ from headwater.client.producer.intake.record_intake import ForTopic, ForTurn, Wa
 from headwater.client.producer.intake.send_rules import SendRules
 from headwater.client.producer.record import ProducerRecord
 from headwater.client.producer.record_metadata import OnDelivery
-from headwater.client.producer.surroundings import Surroundings
 from headwater.client.producer.transactions.waiting import Transactions
 
 if TYPE_CHECKING:
@@ -43,17 +43,19 @@ _logger = logging.getLogger(__name__)
 class ThreadedEngine:
     """Starts at once; whether the cluster can be reached shows later."""
 
-    def __init__(self, values: SettingValues, rules: SendRules, surroundings: Surroundings) -> None:
+    def __init__(
+        self, values: SettingValues, rules: SendRules, environment: ClientEnvironment
+    ) -> None:
         self._max_block_s = values.integer("max.block.ms") / 1000
         transactional_id = values.optional_text("transactional.id")
         self.name = f"The producer {transactional_id or values.text('client.id')!r}"
         self.exit_flush_s = values.integer("exit.flush.timeout.ms") / 1000
-        self._monotonic_ms = surroundings.clock.monotonic_ms
+        self._monotonic_ms = environment.clock.monotonic_ms
         self._background = BackgroundLoop(f"{values.text('client.id')}-producer")
         self._closing = threading.Lock()
         try:
             self._core = self._background.call(
-                lambda: ProducerCore(values, rules, surroundings, is_threaded=True)
+                lambda: ProducerCore(values, rules, environment, is_threaded=True)
             )
         except BaseException:
             self._background.close()
