@@ -115,15 +115,20 @@ def outcome(broker: RunningBroker, shell: type, name: str, parameter: str, given
         settings |= {"group_id": "g", "enable_auto_commit": False}
     try:
         if shell in (AsyncAdmin, AsyncConsumer):
-            return repr(asyncio.run(call_and_wait(shell(**settings))))
+            return as_text(asyncio.run(call_and_wait(shell(**settings))))
         if shell is WorkerPool:
             with Consumer(**settings) as consumer:
                 WorkerPool(consumer, print, worker_count=1).subscribe(**arguments)
                 return repr(consumer.subscription())
         with shell(**settings) as client:
-            return repr(getattr(client, name)(**arguments))
+            return as_text(getattr(client, name)(**arguments))
     except KafkaError as error:
         return f"{type(error).__name__}: {error}"
+
+
+def as_text(result: object) -> str:
+    """The result as it shows itself, without the room on the disk, which others use meanwhile."""
+    return re.sub(r"usable_bytes=\d+", "usable_bytes=?", repr(result))
 
 
 NAMES = taking_several(str)

@@ -23,7 +23,7 @@ from headwater.client.producer.core import ProducerCore
 from headwater.client.producer.engines.unwritten_records import records_text
 from headwater.client.producer.idempotence.identity import PreparedTransactionState
 from headwater.client.producer.intake.partitioners import PartitionerLike
-from headwater.client.producer.intake.send_rules import OnDrop, make_rules
+from headwater.client.producer.intake.send_options import OnDrop, make_send_options
 from headwater.client.producer.intake.serialized_record import Headers
 from headwater.client.producer.intake.serializers import SerializerLike
 from headwater.client.producer.record import ProducerRecord
@@ -73,7 +73,7 @@ class AsyncProducer(HasEnvironment):
         self._values = parse_settings(PRODUCER_SETTINGS, config, settings)
         check_producer_settings(self._values)
         self._environment = self._make_environment()
-        self._rules = make_rules(
+        self._rules = make_send_options(
             self._values,
             key_serializer=key_serializer,
             value_serializer=value_serializer,

@@ -34,7 +34,7 @@ from headwater.client.producer.intake.record_intake import (
     RecordIntake,
     Wait,
 )
-from headwater.client.producer.intake.send_rules import SendRules
+from headwater.client.producer.intake.send_options import SendOptions
 from headwater.client.producer.intake.topic_finder import TopicFinder
 from headwater.client.producer.metrics import ProducerMetrics
 from headwater.client.producer.sending.sender import Sender, SenderSettings
@@ -58,13 +58,13 @@ class ProducerCore:
     def __init__(
         self,
         values: SettingValues,
-        rules: SendRules,
+        options: SendOptions,
         environment: ClientEnvironment,
         *,
         is_threaded: bool,
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._rules = rules
+        self._options = options
         self._max_block_s = values.integer("max.block.ms") / 1000
         generator = environment.generator
         policy = retry_policy(values)
@@ -134,7 +134,7 @@ class ProducerCore:
         self._now_s = self._time_from_thread(environment.clock) if is_threaded else self._loop.time
         wake = self.wake_from_thread if is_threaded else self._driver.wake
         self.intake = RecordIntake(
-            rules,
+            options,
             self._accumulator,
             self.topics.routes,
             now_s=self._now_s,
@@ -146,7 +146,7 @@ class ProducerCore:
             self.intake,
             self._accumulator,
             self.topics.routes,
-            wall_ms=rules.wall_ms,
+            wall_ms=options.wall_ms,
             now_s=self._loop.time,
             wake=self._driver.wake,
         )
@@ -297,7 +297,7 @@ class ProducerCore:
             self._sender.fail_all(error)
             await self._driver.close()
             await self._connection.close()
-            self._rules.interceptors.close()
+            self._options.interceptors.close()
 
     @property
     def is_loop_closed(self) -> bool:

@@ -25,7 +25,7 @@ from headwater.client.producer.engines.threaded import ThreadedEngine
 from headwater.client.producer.idempotence.identity import PreparedTransactionState
 from headwater.client.producer.intake.partitioners import PartitionerLike
 from headwater.client.producer.intake.record_intake import Offer
-from headwater.client.producer.intake.send_rules import OnDrop, make_rules
+from headwater.client.producer.intake.send_options import OnDrop, make_send_options
 from headwater.client.producer.intake.serialized_record import Headers
 from headwater.client.producer.intake.serializers import SerializerLike
 from headwater.client.producer.record import ProducerRecord
@@ -70,7 +70,7 @@ class Producer(HasEnvironment):
         values = parse_settings(PRODUCER_SETTINGS, config, settings)
         check_producer_settings(values)
         environment = self._make_environment()
-        rules = make_rules(
+        options = make_send_options(
             values,
             key_serializer=key_serializer,
             value_serializer=value_serializer,
@@ -83,7 +83,7 @@ class Producer(HasEnvironment):
         self._threaded: ThreadedEngine | None = None
         self._engine: ThreadedEngine | SpooledEngine
         if spool_dir is None:
-            self._engine = self._threaded = ThreadedEngine(values, rules, environment)
+            self._engine = self._threaded = ThreadedEngine(values, options, environment)
             self._offer = self._threaded.offer
         else:
             from headwater.client.producer.engines.spooled import SpooledEngine
@@ -94,7 +94,9 @@ class Producer(HasEnvironment):
                     {**(config or {}), **named, **overrides}, partitioner, environment
                 )
 
-            self._engine = SpooledEngine(spool_dir, values, rules, environment.clock, make_producer)
+            self._engine = SpooledEngine(
+                spool_dir, values, options, environment.clock, make_producer
+            )
 
         if self._is_awaited:
             OPEN_PRODUCERS.add(self._engine)

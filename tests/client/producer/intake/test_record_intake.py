@@ -29,7 +29,7 @@ from headwater.client.producer.intake.partitioners import (
     RoundRobinPartitioner,
 )
 from headwater.client.producer.intake.record_intake import ForMemory, ForTopic, RecordIntake, Wait
-from headwater.client.producer.intake.send_rules import make_rules
+from headwater.client.producer.intake.send_options import make_send_options
 from headwater.client.producer.intake.serializers import SerializationError
 from headwater.client.producer.intake.topic_route import TopicRoute
 from headwater.client.producer.record import ProducerRecord
@@ -55,7 +55,7 @@ class Intake:
             )
         }
         values = parse_settings(PRODUCER_SETTINGS, given.pop("config", None), given)
-        self.rules = make_rules(values, **objects, wall_ms=lambda: 1234)
+        self.options = make_send_options(values, **objects, wall_ms=lambda: 1234)
         self.accumulator = RecordAccumulator(
             batch_size_bytes=values.integer("batch.size"),
             linger_s=0.005,
@@ -66,7 +66,7 @@ class Intake:
         self.wake_count = 0
         self.exhausted_count = 0
         self.intake = RecordIntake(
-            self.rules,
+            self.options,
             self.accumulator,
             self.routes,
             now_s=lambda: 7.0,

@@ -17,7 +17,7 @@ from headwater.client.background_loop import forked_error
 from headwater.client.kafka_errors.record_errors import InvalidTimestampError
 from headwater.client.producer.batches.delivery_future import DeliveryFuture
 from headwater.client.producer.engines.open_producers import WaitForExit
-from headwater.client.producer.intake.send_rules import SendRules
+from headwater.client.producer.intake.send_options import SendOptions
 from headwater.client.producer.intake.serialized_record import TIMESTAMP_MAX
 from headwater.client.producer.intake.serializers import checked_headers
 from headwater.client.producer.record import ProducerRecord
@@ -31,7 +31,7 @@ class SpooledEngine:
         self,
         spool_dir: str | os.PathLike[str],
         values: SettingValues,
-        rules: SendRules,
+        options: SendOptions,
         clock: Clock,
         make_producer: Callable[[Mapping[str, object]], ShippingProducer],
     ) -> None:
@@ -40,13 +40,13 @@ class SpooledEngine:
         self.name = f"The producer on the spool {os.fspath(spool_dir)}"
         self.exit_flush_s = values.integer("exit.flush.timeout.ms") / 1000
         self._is_forked = False
-        self._rules = rules
-        interceptors = rules.interceptors
+        self._options = options
+        interceptors = options.interceptors
         self._spool = SpooledSends(
             os.fspath(spool_dir),
             values,
             make_producer=make_producer,
-            on_drop=rules.on_drop,
+            on_drop=options.on_drop,
             on_acknowledged=interceptors.on_acknowledgement if interceptors else None,
             clock=clock,
         )
@@ -55,14 +55,14 @@ class SpooledEngine:
         """Take a record; it is on disk, as `spool.fsync` wants it, when this returns."""
         if self._is_forked:
             raise forked_error()
-        rules = self._rules
-        if rules.interceptors:
-            record = rules.interceptors.on_send(record)
+        options = self._options
+        if options.interceptors:
+            record = options.interceptors.on_send(record)
         try:
             validate_topic_name(record.topic)
-            key = rules.serialize_key(record.topic, record.key)
-            value = rules.serialize_value(record.topic, record.value)
-            timestamp_ms = rules.wall_ms() if record.timestamp_ms is None else record.timestamp_ms
+            key = options.serialize_key(record.topic, record.key)
+            value = options.serialize_value(record.topic, record.value)
+            timestamp_ms = options.wall_ms() if record.timestamp_ms is None else record.timestamp_ms
             if type(timestamp_ms) is not int or not 0 <= timestamp_ms <= TIMESTAMP_MAX:
                 raise InvalidTimestampError(f"A timestamp cannot be {timestamp_ms!r}.")
             return self._spool.append(
@@ -75,7 +75,7 @@ class SpooledEngine:
                 on_delivery,
             )
         except KafkaError as error:
-            rules.interceptors.on_acknowledgement(None, error)
+            options.interceptors.on_acknowledgement(None, error)
             raise
 
     def flush(self, timeout_s: float | None) -> None:
@@ -87,7 +87,7 @@ class SpooledEngine:
     def close(self, timeout_s: float | None) -> None:
         if not self._is_forked:
             self._spool.close(timeout_s)
-            self._rules.interceptors.close()
+            self._options.interceptors.close()
 
     # -- if nobody closes it, see `open_producers` -----------------------------------------------
 

@@ -27,7 +27,7 @@ from headwater.client.producer.engines.open_producers import (
 )
 from headwater.client.producer.engines.unwritten_records import UnwrittenRecords, records_text
 from headwater.client.producer.intake.record_intake import ForTopic, ForTurn, Wait
-from headwater.client.producer.intake.send_rules import SendRules
+from headwater.client.producer.intake.send_options import SendOptions
 from headwater.client.producer.record import ProducerRecord
 from headwater.client.producer.record_metadata import OnDelivery
 from headwater.client.producer.transactions.waiting import Transactions
@@ -44,7 +44,7 @@ class ThreadedEngine:
     """Starts at once; whether the cluster can be reached shows later."""
 
     def __init__(
-        self, values: SettingValues, rules: SendRules, environment: ClientEnvironment
+        self, values: SettingValues, options: SendOptions, environment: ClientEnvironment
     ) -> None:
         self._max_block_s = values.integer("max.block.ms") / 1000
         transactional_id = values.optional_text("transactional.id")
@@ -55,7 +55,7 @@ class ThreadedEngine:
         self._closing = threading.Lock()
         try:
             self._core = self._background.call(
-                lambda: ProducerCore(values, rules, environment, is_threaded=True)
+                lambda: ProducerCore(values, options, environment, is_threaded=True)
             )
         except BaseException:
             self._background.close()

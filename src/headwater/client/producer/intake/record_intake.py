@@ -24,7 +24,7 @@ from headwater.client.producer.batches.delivery_future import DeliveryFuture
 from headwater.client.producer.batches.partition_queue import PartitionQueue
 from headwater.client.producer.errors import BufferExhaustedError
 from headwater.client.producer.intake.partitioners import PartitionQuestion
-from headwater.client.producer.intake.send_rules import SendRules
+from headwater.client.producer.intake.send_options import SendOptions
 from headwater.client.producer.intake.serialized_record import (
     HEADER_OVERHEAD_BYTES,
     RECORD_OVERHEAD_BYTES,
@@ -68,7 +68,7 @@ class RecordIntake:
 
     def __init__(
         self,
-        rules: SendRules,
+        options: SendOptions,
         accumulator: RecordAccumulator,
         routes: Mapping[str, TopicRoute],
         *,
@@ -76,20 +76,20 @@ class RecordIntake:
         wake: Callable[[], None],
         on_exhausted: Callable[[], None],
     ) -> None:
-        self._rules = rules
+        self._options = options
         self._accumulator = accumulator
         self._routes = routes
         #: The loop's time, from whichever thread.
         self._now_s = now_s
         self._wake = wake
-        self._wall_ms = rules.wall_ms
+        self._wall_ms = options.wall_ms
         self._lock = accumulator.lock
         self._batch_size_bytes = accumulator.batch_size_bytes
-        self._ignores_keys = rules.ignores_keys
+        self._ignores_keys = options.ignores_keys
         #: Raises if a record may not be sent now; None as long as nothing speaks against it.
         self._check: CheckMaySend | None = None
         self._refusal: KafkaError | None = None
-        self._may_offer = rules.are_plain
+        self._may_offer = options.are_plain
         self._on_exhausted = on_exhausted
         self.dropped_count = 0
         #: How many batches were opened, each of which gives the sender something to do.
@@ -183,7 +183,7 @@ class RecordIntake:
         self, record: ProducerRecord, on_delivery: OnDelivery | None
     ) -> Generator[Wait, None, DeliveryFuture]:
         """Take a record; yields what has to be waited for."""
-        interceptors = self._rules.interceptors
+        interceptors = self._options.interceptors
         if not interceptors:
             return (yield from self._steps(record, on_delivery))
 
@@ -201,8 +201,8 @@ class RecordIntake:
 
     def serialized(self, record: ProducerRecord) -> tuple[bytes | None, bytes | None]:
         """Key and value as bytes."""
-        key = self._rules.serialize_key(record.topic, record.key)
-        return key, self._rules.serialize_value(record.topic, record.value)
+        key = self._options.serialize_key(record.topic, record.key)
+        return key, self._options.serialize_value(record.topic, record.value)
 
     def _steps(
         self, record: ProducerRecord, on_delivery: OnDelivery | None
@@ -237,7 +237,7 @@ class RecordIntake:
                 if queue is None:
                     route.note_opened(target.open)
                 return future
-            if self._rules.drops_when_full:
+            if self._options.drops_when_full:
                 return self._dropped(target, record, ready)
             yield ForMemory(ready.size_bytes)
 
@@ -247,8 +247,8 @@ class RecordIntake:
         """A partition's number; None for the sticky one."""
         count = len(route.queues)
         number = record.partition
-        if number is None and self._rules.partitioner is not None:
-            number = self._rules.partitioner(
+        if number is None and self._options.partitioner is not None:
+            number = self._options.partitioner(
                 PartitionQuestion(
                     record.topic, record.key, key, record.value, value, count, route.available
                 )
@@ -277,7 +277,7 @@ class RecordIntake:
         for name, content in headers:
             size_bytes += HEADER_OVERHEAD_BYTES + 4 * len(name) + len(content or b"")
         for limit, setting in (
-            (self._rules.record_bytes_max, "max.request.size"),
+            (self._options.record_bytes_max, "max.request.size"),
             (self._accumulator.buffer_bytes, "buffer.memory"),
         ):
             if size_bytes > limit:
@@ -298,6 +298,6 @@ class RecordIntake:
                 f"A record for {queue.topic_partition} was dropped, since buffer.memory is used up."
             )
         )
-        if self._rules.on_drop is not None:
-            self._rules.on_drop(record.topic, record.key, record.value)
+        if self._options.on_drop is not None:
+            self._options.on_drop(record.topic, record.key, record.value)
         return DeliveryFuture(batch, 0)

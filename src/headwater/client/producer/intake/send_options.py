@@ -19,7 +19,7 @@ from headwater.client.settings.producer_settings import DROP
 OnDrop: TypeAlias = Callable[[str, Any, Any], object]
 
 
-class SendRules(NamedTuple):
+class SendOptions(NamedTuple):
     interceptors: Interceptors
     serialize_key: Serialize
     serialize_value: Serialize
@@ -33,7 +33,7 @@ class SendRules(NamedTuple):
     wall_ms: Callable[[], int]
 
 
-def make_rules(
+def make_send_options(
     values: SettingValues,
     *,
     key_serializer: SerializerLike | None,
@@ -42,11 +42,11 @@ def make_rules(
     interceptors: Iterable[object],
     on_drop: OnDrop | None,
     wall_ms: Callable[[], int],
-) -> SendRules:
+) -> SendOptions:
     chain = Interceptors(interceptors)
     own_partitioner = make_partitioner(partitioner)
     has_serializers = key_serializer is not None or value_serializer is not None
-    return SendRules(
+    return SendOptions(
         interceptors=chain,
         serialize_key=serialize_with(key_serializer, "key"),
         serialize_value=serialize_with(value_serializer, "value"),
