@@ -15,7 +15,7 @@ from pathlib import Path
 from bench.broker.client_run import ClientRun
 from bench.broker.servers import Server
 from headwater.java.processes import kill_process, start_process
-from headwater.testing.apache_kafka import ToolFailed, resolve
+from headwater.testing.apache_kafka import ToolFailedError, resolve
 from headwater.testing.apache_kafka.tools import MEASURING_FLAGS
 
 _PROGRAM = Path(__file__).with_name("JavaClients.java")
@@ -87,7 +87,7 @@ class JavaClients:
 
 def _converse(process: subprocess.Popen[bytes], line: str) -> str:
     if process.stdin is None or process.stdout is None:
-        raise ToolFailed("The process of Kafka's Java clients has no pipes.")
+        raise ToolFailedError("The process of Kafka's Java clients has no pipes.")
     process.stdin.write(f"{line}\n".encode())
     process.stdin.flush()
     printed: list[str] = []
@@ -96,16 +96,16 @@ def _converse(process: subprocess.Popen[bytes], line: str) -> str:
         if text == "finished":
             return "\n".join(printed)
         if text.startswith("failed "):
-            raise ToolFailed("\n".join([*printed[-20:], text]))
+            raise ToolFailedError("\n".join([*printed[-20:], text]))
         printed.append(text)
-    raise ToolFailed("\n".join(["Kafka's Java clients ended:", *printed[-20:]]))
+    raise ToolFailedError("\n".join(["Kafka's Java clients ended:", *printed[-20:]]))
 
 
 def parse_producer_report(text: str, record_size_bytes: int) -> ClientRun:
     """The last line of what ProducerPerformance prints is about all of it."""
     found = _SENT.findall(text)
     if not found:
-        raise ToolFailed(f"ProducerPerformance reports nothing:\n{text}")
+        raise ToolFailedError(f"ProducerPerformance reports nothing:\n{text}")
     count, rate = int(found[-1][0]), float(found[-1][1])
     return ClientRun(count, count * record_size_bytes, count / rate)
 
@@ -114,6 +114,6 @@ def parse_consumer_report(text: str) -> ClientRun:
     """The line of figures that ConsumerPerformance prints."""
     cells = text.strip().splitlines()[-1].split(", ")
     if len(cells) != 10:
-        raise ToolFailed(f"ConsumerPerformance reports nothing:\n{text}")
+        raise ToolFailedError(f"ConsumerPerformance reports nothing:\n{text}")
     megabytes, count, fetch_ms = float(cells[2]), int(cells[4]), float(cells[7])
     return ClientRun(count, round(megabytes * 1024 * 1024), fetch_ms / 1000)

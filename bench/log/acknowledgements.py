@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from time import perf_counter
+from typing import TypeVar
 
 from bench.log.sizes import Sizes
 from bench.log.workload import (
@@ -19,6 +20,8 @@ from bench.log.workload import (
 from bench.rounds import alternate
 from bench.table import Row
 from headwater.storage.flush import SharedFsync
+
+T = TypeVar("T")
 
 _BATCH_BYTES = 1024
 _ROUNDS_MAX = 9
@@ -40,8 +43,8 @@ async def _seconds_shared(parent: str, sizes: Sizes) -> float:
     """Writers that each append, wait until that is durable, and append again."""
     loop = asyncio.get_running_loop()
 
-    async def run_in_thread(work: Callable[[], None]) -> None:
-        await loop.run_in_executor(None, work)
+    async def run_in_thread(work: Callable[[], T]) -> T:
+        return await loop.run_in_executor(None, work)
 
     with fresh_directory(parent) as directory:
         log = open_log(directory)

@@ -17,8 +17,8 @@ from bench.spark.report import as_json, as_markdown, facts
 from bench.spark.run import Run, SparkResults
 from bench.spark.sides import HEADWATER, MASTER, OFFICIAL
 from bench.spark.sizes import FULL, QUICK, TINY
-from headwater.java.installation import ProgramUnavailable
-from headwater.pipeline.spark.errors import SparkUnavailable
+from headwater.java.installation import ProgramUnavailableError
+from headwater.pipeline.spark.errors import SparkUnavailableError
 from headwater.pipeline.spark.session import start_session
 from headwater.testing.spark_connector import resolve_connector_jars
 
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     machine = machine_fact(str(directory))  # Before Spark gives it work.
     try:
         spark = start_spark()
-    except (ProgramUnavailable, SparkUnavailable) as unavailable:
+    except (ProgramUnavailableError, SparkUnavailableError) as unavailable:
         print(unavailable, file=sys.stderr)
         return 1
     results = SparkResults(

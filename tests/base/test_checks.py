@@ -1,6 +1,6 @@
 import pytest
 
-from headwater.base.checks import InvariantViolation, check
+from headwater.base.checks import InvariantViolation, check, require
 
 
 class _Unprintable:
@@ -21,3 +21,16 @@ def test_a_condition_that_fails_is_told_with_its_values() -> None:
 def test_a_message_without_values_may_hold_a_percent_sign() -> None:
     with pytest.raises(InvariantViolation, match=r"^100% wrong$"):
         check(0, "100% wrong")
+
+
+@pytest.mark.parametrize("value", ["there", "", 0, False, []])
+def test_a_value_that_is_required_is_handed_back_also_if_it_is_false(value: object) -> None:
+    assert require(value, "%s", _Unprintable()) is value
+
+
+def test_a_required_value_that_is_not_there_fails_like_a_check() -> None:
+    names: dict[int, str] = {}
+    with pytest.raises(InvariantViolation, match=r"^broker 3 has no name$"):
+        require(names.get(3), "broker %d has no name", 3)
+    with pytest.raises(InvariantViolation, match=r"^100% missing$"):
+        require(names.get(3), "100% missing")

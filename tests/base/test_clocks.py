@@ -10,12 +10,6 @@ def test_manual_clock_moves_both_times_together() -> None:
     assert (clock.wall_ms(), clock.monotonic_ms()) == (1_250, 255.0)
 
 
-def test_setting_the_wall_clock_back_leaves_monotonic_time_alone() -> None:
-    clock = ManualClock(wall_ms=1_000, monotonic_ms=5.0)
-    clock.set_wall_ms(10)
-    assert (clock.wall_ms(), clock.monotonic_ms()) == (10, 5.0)
-
-
 def test_time_does_not_pass_backwards() -> None:
     with pytest.raises(InvariantViolation):
         ManualClock().advance(-1)

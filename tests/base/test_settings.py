@@ -62,8 +62,6 @@ def test_values_are_typed_and_know_what_was_set() -> None:
     assert values.texts("log.cleanup.policy") == ("delete",)
     assert values.optional_integer("log.retention.ms") is None
     assert values.optional_integer("log.retention.hours") == 168
-    assert values.optional_boolean("log.preallocate") is True
-    assert values.optional_number("cleaner.ratio") == 0.5
     assert values.optional_text("log.dir") == "/tmp/logs"
     assert values.optional_texts("log.cleanup.policy") == ("delete",)
     assert dict(values.sources) == {

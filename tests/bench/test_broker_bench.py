@@ -39,7 +39,7 @@ from bench.broker.run import take_turns
 from bench.broker.servers import HeadwaterServer, Server
 from bench.broker.transaction_load import run_transactions
 from bench.rounds import Comparison, Spread
-from headwater.testing.apache_kafka import ToolFailed
+from headwater.testing.apache_kafka import ToolFailedError
 from tests.support.kafka.node import require_apache_kafka
 
 ABOUT = {"machine": "Some CPU", "headwater": "1", "apache_kafka": "2", "clients": "3"}
@@ -150,7 +150,7 @@ def test_the_producers_report_ends_with_a_line_about_all() -> None:
         "latency, 5 ms 50th, 30 ms 95th, 60 ms 99th, 99 ms 99.9th.\n"
     )
     assert parse_producer_report(text, 100) == ClientRun(1_000, 100_000, 4.0)
-    with pytest.raises(ToolFailed):
+    with pytest.raises(ToolFailedError):
         parse_producer_report("nothing\n", 100)
 
 
@@ -160,7 +160,7 @@ def test_the_consumers_report_is_about_fetching() -> None:
         "50.0, 500.0\n"
     )
     assert parse_consumer_report(text) == ClientRun(1_000, 100 << 20, 2.0)
-    with pytest.raises(ToolFailed):
+    with pytest.raises(ToolFailedError):
         parse_consumer_report("WARNING: Exiting before consuming\n")
 
 

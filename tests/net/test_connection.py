@@ -288,18 +288,6 @@ def test_finishing_answers_what_has_come_and_takes_no_more() -> None:
     asyncio.run(run())
 
 
-def test_close_callbacks_are_called_once_and_at_once_if_it_is_too_late() -> None:
-    async def run() -> None:
-        calls: list[str] = []
-        connection, transport = _connect(_echo)
-        connection.add_close_callback(lambda: calls.append("early"))
-        transport.lose()
-        connection.add_close_callback(lambda: calls.append("late"))
-        assert calls == ["early", "late"]
-
-    asyncio.run(run())
-
-
 def test_who_waits_for_an_exchange_hears_that_its_connection_is_lost() -> None:
     async def run() -> None:
         held = _Held()

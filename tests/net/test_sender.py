@@ -4,15 +4,16 @@ import asyncio
 import io
 import os
 import socket
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import cast
+from typing import Any, NoReturn, TypeVar, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headwater.base.threads import RunInThread
 from headwater.net import region_transfer
 from headwater.net.region import Part
 from headwater.net.sender import READ_SIZE_MAX, Sender
@@ -21,6 +22,8 @@ from headwater.storage.disk.files import DiskFiles, File, FileRegion
 from headwater.storage.disk.handles import HandleCache
 from tests.support.fakes.peers.transports import RUNNERS, FakeTransport, turns
 from tests.support.tiers import rounds
+
+T = TypeVar("T")
 
 CONTENT = os.urandom(1 << 20) * 5
 
@@ -37,9 +40,7 @@ def blob(tmp_path_factory: pytest.TempPathFactory) -> Iterator[File]:
 class _Owner(asyncio.BufferedProtocol):
     """As much of a connection as a sender needs."""
 
-    def __init__(
-        self, run_in_thread: Callable[[Callable[[], None]], Awaitable[None]] | None = None
-    ) -> None:
+    def __init__(self, run_in_thread: RunInThread | None = None) -> None:
         self.run_in_thread = run_in_thread
         self.busy: list[bool] = []
         self.failures: list[str] = []
@@ -254,17 +255,16 @@ class _Thread:
     """Threads that do their work when the test says so."""
 
     def __init__(self) -> None:
-        self.waiting: list[tuple[Callable[[], None], asyncio.Future[None]]] = []
+        self.waiting: list[tuple[Callable[[], Any], asyncio.Future[Any]]] = []
 
-    async def __call__(self, work: Callable[[], None]) -> None:
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    async def __call__(self, work: Callable[[], T]) -> T:
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self.waiting.append((work, future))
-        await future
+        return await future
 
     def finish_one(self) -> None:
         work, future = self.waiting.pop(0)
-        work()
-        future.set_result(None)
+        future.set_result(work())
 
 
 @pytest.mark.parametrize("size", [1000, 3_000_000])
@@ -326,7 +326,7 @@ def test_a_disk_that_fails_in_the_thread_ends_the_connection(
 ) -> None:
     monkeypatch.setattr(region_transfer, "is_cached", lambda *_: False)
 
-    async def fail(_: Callable[[], None]) -> None:
+    async def fail(_: object) -> NoReturn:
         raise OSError("the disk is broken")
 
     async def run() -> None:

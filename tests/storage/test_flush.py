@@ -4,6 +4,7 @@ import asyncio
 import errno
 import random
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 import pytest
 
@@ -24,6 +25,8 @@ from headwater.storage.log_config import LogConfig
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.retention import apply_retention
 from headwater.storage.truncation import truncate_to
+
+T = TypeVar("T")
 
 
 def log_on(disk: FaultyDisk, config: LogConfig | None = None) -> PartitionLog:
@@ -149,22 +152,20 @@ class Threads:
     """Work that was sent to a thread waits here until the test lets it happen."""
 
     def __init__(self) -> None:
-        self.waiting: list[tuple[Callable[[], None], asyncio.Future[None]]] = []
+        self.waiting: list[tuple[Callable[[], Any], asyncio.Future[Any]]] = []
 
-    async def run(self, work: Callable[[], None]) -> None:
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    async def run(self, work: Callable[[], T]) -> T:
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self.waiting.append((work, done))
-        await done
+        return await done
 
     async def finish_one(self) -> None:
         ((work, done),) = self.waiting
         self.waiting.clear()
         try:
-            work()
+            done.set_result(work())
         except OSError as error:
             done.set_exception(error)
-        else:
-            done.set_result(None)
         await settle()
 
 

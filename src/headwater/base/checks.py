@@ -6,6 +6,10 @@ A failed check means that the program is wrong, not that a peer or a user is, so
 written down. What a peer or a file may get wrong is reported by `KafkaError` and its kin instead.
 """
 
+from typing import TypeVar
+
+T = TypeVar("T")
+
 
 class InvariantViolation(Exception):
     """Something that this program promises itself does not hold."""
@@ -18,3 +22,10 @@ def check(condition: object, message: str, *args: object) -> None:
     """
     if not condition:
         raise InvariantViolation(message % args if args else message)
+
+
+def require(value: T | None, message: str, *args: object) -> T:
+    """The value, which is there unless this program is wrong; None fails as `check` does."""
+    if value is None:
+        raise InvariantViolation(message % args if args else message)
+    return value

@@ -55,7 +55,3 @@ class ManualClock:
         check(ms >= 0, "time cannot pass backwards, but %d ms were asked for", ms)
         self._wall_ms += ms
         self._monotonic_ms += ms
-
-    def set_wall_ms(self, wall_ms: int) -> None:
-        """Set the wall clock as an administrator would; monotonic time does not notice."""
-        self._wall_ms = wall_ms

@@ -75,14 +75,8 @@ class SettingValues:
     def texts(self, name: str) -> tuple[str, ...]:
         return self._required(name, tuple)
 
-    def optional_boolean(self, name: str) -> bool | None:
-        return self._optional(name, bool)
-
     def optional_integer(self, name: str) -> int | None:
         return self._optional(name, int)
-
-    def optional_number(self, name: str) -> float | None:
-        return self._optional(name, float)
 
     def optional_text(self, name: str) -> str | None:
         return self._optional(name, str)

@@ -12,6 +12,7 @@ from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import Clock
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.loop_timer import LoopTimer
+from headwater.base.threads import RunInThread
 from headwater.broker.metrics.broker_metrics import BrokerMetrics
 from headwater.broker.requests.api_table import ApiTable
 from headwater.broker.requests.tasks import RequestTasks
@@ -23,7 +24,6 @@ from headwater.net.connection import Connection
 from headwater.replication.partition.partitions import Partitions
 from headwater.replication.waiting.parked_requests import ParkedRequests
 from headwater.storage.directories.log_directories import LogDirectories
-from headwater.storage.flush import RunInThread
 from headwater.wire.api_keys import ApiKey
 
 if TYPE_CHECKING:

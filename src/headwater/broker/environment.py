@@ -15,6 +15,7 @@ from typing import Final
 
 from headwater.base.clocks import Clock, SystemClock
 from headwater.base.randomness import SeededRandom
+from headwater.base.threads import RunInThread
 from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.cluster.store.embedded.sqlite_journal import METADATA_FILE, SqliteJournal
 from headwater.cluster.store.embedded.store import EmbeddedConnector, EmbeddedStore
@@ -22,7 +23,6 @@ from headwater.cluster.store.metadata_store import StoreConnector
 from headwater.storage.compaction.cleaner import RunJob
 from headwater.storage.disk.disk_files import DiskFiles
 from headwater.storage.disk.files import FileSystem
-from headwater.storage.flush import RunInThread
 
 #: As many random bytes as asked for, which nobody can guess.
 DrawBytes = Callable[[int], bytes]

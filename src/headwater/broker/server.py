@@ -20,10 +20,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from headwater.base.background_tasks import BackgroundTasks
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import require
 from headwater.base.errors import KafkaError
 from headwater.base.loop_timer import LoopTimer
 from headwater.base.settings import SettingError, SettingValues
+from headwater.base.threads import RunInThread
 from headwater.broker.access.broker_proof import BrokerProof
 from headwater.broker.context import BrokerContext
 from headwater.broker.environment import BrokerEnvironment
@@ -62,7 +63,6 @@ from headwater.replication.waiting.parked_requests import ParkedRequests
 from headwater.storage.directories.directory_ownership import make_durable_dir
 from headwater.storage.directories.log_directories import LogDirectories
 from headwater.storage.directories.log_directory import LoadProgress
-from headwater.storage.flush import RunInThread
 from headwater.storage.log_settings import log_directory_paths
 
 if TYPE_CHECKING:
@@ -111,9 +111,7 @@ class BrokerServer:
     @property
     def context(self) -> BrokerContext:
         """The parts of the broker, once it has started."""
-        if self._context is None:
-            raise InvariantViolation("the broker has not started")
-        return self._context
+        return require(self._context, "the broker has not started")
 
     @property
     def addresses(self) -> list[str]:

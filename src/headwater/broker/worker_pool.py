@@ -14,6 +14,9 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class WorkerPool:
@@ -24,10 +27,13 @@ class WorkerPool:
         self.busy_s = 0.0
         self._executor = ThreadPoolExecutor(size, thread_name_prefix=name)
 
-    async def run(self, work: Callable[[], None]) -> None:
+    async def run(self, work: Callable[[], T]) -> T:
         """Do `work` in a thread and wait for it; what it raises is raised here."""
         loop = asyncio.get_running_loop()
-        self.busy_s += await loop.run_in_executor(self._executor, _timed, work)
+        result, worked_s = await loop.run_in_executor(self._executor, _timed, work)
+        # In a line of its own: others have added theirs while this one waited.
+        self.busy_s += worked_s
+        return result
 
     def resize(self, size: int) -> None:
         """Use `size` threads from now on."""
@@ -44,7 +50,7 @@ class WorkerPool:
         self._executor.shutdown(wait=True)
 
 
-def _timed(work: Callable[[], None]) -> float:
+def _timed(work: Callable[[], T]) -> tuple[T, float]:
     started_s = time.perf_counter()
-    work()
-    return time.perf_counter() - started_s
+    result = work()
+    return result, time.perf_counter() - started_s

@@ -17,7 +17,7 @@ from headwater.base.ids import TopicPartition
 from headwater.base.settings import SettingValues
 from headwater.wire.records import InvalidRecordError, Record
 
-_log = logging.getLogger("headwater.client")
+_logger = logging.getLogger("headwater.client")
 
 FAIL: Final = "fail"
 SKIP: Final = "skip"
@@ -94,7 +94,7 @@ class CorruptBatches:
         if self._last_skipped.get(topic_partition) != first_offset:
             self._last_skipped[topic_partition] = first_offset
             self.skipped_count += 1
-            _log.warning(
+            _logger.warning(
                 "The batch with offsets %s of %s cannot be read and is left out: %s",
                 offsets,
                 topic_partition,

@@ -22,6 +22,7 @@ from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import Clock
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.loop_timer import LoopTimer
+from headwater.base.threads import RunInThread
 from headwater.cluster.image.change import ImageChange
 from headwater.cluster.image.image import ClusterImage
 from headwater.coordinator.key_hash import partition_for
@@ -33,7 +34,6 @@ from headwater.coordinator.timers import Timers
 from headwater.coordinator.write_backoff import WriteBackoff
 from headwater.replication.partition.partitions import Partitions
 from headwater.replication.waiting.parked_requests import ParkedRequests
-from headwater.storage.flush import RunInThread
 from headwater.wire.records import ControlType
 
 _logger = logging.getLogger(__name__)

@@ -17,6 +17,7 @@ from typing import Final
 
 from headwater.base.clocks import Clock
 from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.threads import RunInThread
 from headwater.coordinator.outcome import ProducerIdentity
 from headwater.coordinator.shard import Shard
 from headwater.coordinator.stored_record import StoredRecord
@@ -24,8 +25,6 @@ from headwater.replication.partition.options import ACKS_ALL
 from headwater.replication.partition.partition import Partition
 from headwater.replication.waiting.delayed_produce import await_append, when_settled
 from headwater.replication.waiting.parked_requests import ParkedRequests
-from headwater.storage.disk.files import FileRegion
-from headwater.storage.flush import RunInThread
 from headwater.storage.producers.entry import AppendOrigin
 from headwater.wire.records import (
     NO_PRODUCER_ID,
@@ -167,7 +166,7 @@ class ShardLog:
             if region is None:
                 break
             turn_bytes = 0
-            for data, header in _whole_batches(await self._read(region)):
+            for data, header in _whole_batches(await self._run_in_thread(region.read)):
                 count += self._replay_batch(shard, data, header)
                 offset = header.next_offset
                 turn_bytes += len(data)
@@ -175,11 +174,6 @@ class ShardLog:
                     turn_bytes = 0
                     await asyncio.sleep(0)
         return count
-
-    async def _read(self, region: FileRegion) -> bytes:
-        read: list[bytes] = []
-        await self._run_in_thread(lambda: read.append(region.read()))
-        return read[0]
 
     def _replay_batch(self, shard: Shard, data: memoryview, header: BatchHeader) -> int:
         producer = None

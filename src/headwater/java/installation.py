@@ -29,7 +29,7 @@ LOGGING_CONFIGURATION = """\
 """
 
 
-class ProgramUnavailable(Exception):
+class ProgramUnavailableError(Exception):
     """A program cannot be run here; the message says in a sentence what is missing."""
 
 
@@ -93,13 +93,13 @@ def find_java(program: str, version_min: int) -> str:
     java = shutil.which("java", path=f"{java_home}/bin") if java_home else None
     java = java or shutil.which("java")
     if java is None:
-        raise ProgramUnavailable(
+        raise ProgramUnavailableError(
             f"{program} needs Java {version_min} or newer, and there is no java "
             "in JAVA_HOME or on the PATH."
         )
     version = java_version(java)
     if version < version_min:
-        raise ProgramUnavailable(
+        raise ProgramUnavailableError(
             f"{program} needs Java {version_min} or newer, and {java} is Java {version}."
         )
     return java
@@ -107,10 +107,10 @@ def find_java(program: str, version_min: int) -> str:
 
 @functools.cache
 def java_version(java: str) -> int:
-    """17 for Java 17; `ProgramUnavailable` where this is no Java that runs."""
+    """17 for Java 17; `ProgramUnavailableError` where this is no Java that runs."""
     report = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
     # "17.0.15", "21", "21-ea", and before Java 9 "1.8.0_412".
     match = re.search(r'version "(?:1\.)?(\d+)', report.stderr)
     if match is None:
-        raise ProgramUnavailable(f"{java} does not say which version of Java it is.")
+        raise ProgramUnavailableError(f"{java} does not say which version of Java it is.")
     return int(match[1])

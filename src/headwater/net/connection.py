@@ -21,17 +21,17 @@ import logging
 from collections import deque
 from collections.abc import Callable
 
+from headwater.base.threads import RunInThread
 from headwater.net.endpoint import join_address
 from headwater.net.exchange import Disconnection, Exchange, RequestHandler
 from headwater.net.frame_protocol import FrameProtocol
 from headwater.net.limits import ConnectionLimits
 from headwater.net.loop_round import round_of
-from headwater.net.page_cache import RunInThread
 from headwater.net.peer_identity import ANONYMOUS, PeerIdentity
 from headwater.net.progress import ProgressWatch
 from headwater.net.sender import Sender
 
-logger = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 PAUSED_BY_PENDING = 1
 PAUSED_BY_BUDGET = 2
@@ -53,7 +53,6 @@ class Connection(FrameProtocol):
         "_active_s",
         "_activity",
         "_budget",
-        "_close_callbacks",
         "_closed",
         "_handler",
         "_limits",
@@ -100,7 +99,6 @@ class Connection(FrameProtocol):
         self._opened = opened
         self._closed = closed
         self._pending: deque[Exchange] = deque()
-        self._close_callbacks: list[Callable[[], None]] = []
         self.listener_name = listener_name
         self.peer: Address = ("", 0)
         self.local: Address = ("", 0)
@@ -155,13 +153,6 @@ class Connection(FrameProtocol):
             self._sending.rest()
         return ""
 
-    def add_close_callback(self, callback: Callable[[], None]) -> None:
-        """Let it be called once the connection is closed; at once if it is already."""
-        if self.is_closed:
-            callback()
-        else:
-            self._close_callbacks.append(callback)
-
     # What transports call, beside what FrameProtocol answers.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -202,9 +193,6 @@ class Connection(FrameProtocol):
         self._limits.counters.remove(self, self.peer[0])
         if self._closed is not None:
             self._closed(self)
-        callbacks, self._close_callbacks = self._close_callbacks, []
-        for callback in callbacks:
-            callback()
         for exchange in abandoned:
             if exchange.on_abandoned is not None:
                 exchange.on_abandoned()
@@ -272,7 +260,7 @@ class Connection(FrameProtocol):
         try:
             self._handler(exchange)
         except Exception:
-            logger.exception("%s is disconnected: the handler of its request failed", self)
+            _logger.exception("%s is disconnected: the handler of its request failed", self)
             self.abort()
             if not exchange.is_completed:
                 exchange.answer_nothing()
@@ -323,7 +311,7 @@ class Connection(FrameProtocol):
                     # Answers to the others may follow in a moment: one write for all.
                     self._sender.gather()
                 if isinstance(outcome, Disconnection):
-                    logger.warning("%s is disconnected: %s", self, outcome.reason)
+                    _logger.warning("%s is disconnected: %s", self, outcome.reason)
                     pending.clear()
                     self.finish()
                     return
@@ -365,7 +353,7 @@ class Connection(FrameProtocol):
     def drop(self, reason: str) -> None:
         """Close at once, with the reason in the log if there is one."""
         if reason and not self._pauses & PAUSED_BY_CLOSING:
-            logger.warning("%s is disconnected: %s", self, reason)
+            _logger.warning("%s is disconnected: %s", self, reason)
         self.abort()
 
     def __str__(self) -> str:

@@ -11,16 +11,16 @@ import asyncio
 import logging
 from typing import Self
 
+from headwater.base.threads import RunInThread
 from headwater.net.binding import BoundServer, SocketOptions, bind
 from headwater.net.connection import Connection
 from headwater.net.endpoint import Endpoint, parse_endpoints
 from headwater.net.exchange import RequestHandler
 from headwater.net.limits import ConnectionLimits
-from headwater.net.page_cache import RunInThread
 
 __all__ = ["Endpoint", "Listener", "SocketOptions", "parse_endpoints"]
 
-logger = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 SWEEPS_PER_PERIOD = 3
 """How often it is looked, within a time after which a connection is ended, whether it has been."""
@@ -129,7 +129,7 @@ class Listener:
         idle_max_s = self._limits.idle_max_s
         for connection in list(self.connections):
             if connection.idle_s(now_s) >= idle_max_s > 0:
-                logger.info("%s is disconnected: it was idle for too long", connection)
+                _logger.info("%s is disconnected: it was idle for too long", connection)
                 connection.abort()
             elif stall := connection.stall(now_s):
                 connection.drop(stall)

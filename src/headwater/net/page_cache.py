@@ -11,9 +11,6 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Awaitable, Callable
-
-RunInThread = Callable[[Callable[[], None]], Awaitable[None]]
 
 PROBE_DISTANCE = 256 * 1024
 READ_SIZE = 256 * 1024

@@ -21,8 +21,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import cast
 
+from headwater.base.threads import RunInThread
 from headwater.net.loop_round import round_of
-from headwater.net.page_cache import RunInThread
 from headwater.net.plain_socket import PlainSocket
 from headwater.net.region import BUFFER_TYPES, Buffer, Part, Region
 from headwater.net.region_transfer import RegionCutShortError, RegionTransfer

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from headwater.pipeline.lag.lag_reporter import LagReporter, report_lag
-    from headwater.pipeline.spark.errors import SparkUnavailable
+    from headwater.pipeline.spark.errors import SparkUnavailableError
     from headwater.pipeline.spark.session import start_session
 
 _MODULE_BY_NAME = {
     "LagReporter": "lag.lag_reporter",
-    "SparkUnavailable": "spark.errors",
+    "SparkUnavailableError": "spark.errors",
     "report_lag": "lag.lag_reporter",
     "start_session": "spark.session",
 }
 
-__all__ = ["LagReporter", "SparkUnavailable", "report_lag", "start_session"]
+__all__ = ["LagReporter", "SparkUnavailableError", "report_lag", "start_session"]
 
 
 def __getattr__(name: str) -> object:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from headwater.base.checks import check
 from headwater.base.randomness import SeededRandom
@@ -28,6 +28,8 @@ from headwater.sim.histories.history import PropertyViolated
 from headwater.sim.process import SimulatedProcess
 from headwater.sim.trace import Trace
 from headwater.sim.virtual_loop import VirtualLoop
+
+T = TypeVar("T")
 
 #: Makes the way to the metadata store for one life of the broker.
 StoreOf = Callable[["BrokerHost", SimulatedProcess], OpenStore]
@@ -205,11 +207,12 @@ class BrokerHost:
         )
         return BrokerServer(static_of(self._settings, "the simulation"), environment)
 
-    async def run_in_thread(self, work: Callable[[], None]) -> None:
+    async def run_in_thread(self, work: Callable[[], T]) -> T:
         """A thread begins when it gets its turn, and is heard of some time after it is done."""
         await asyncio.sleep(self._thread_random.random() * self.thread_delay_s_max)
-        work()
+        result = work()
         await asyncio.sleep(self._thread_random.random() * self.thread_delay_s_max)
+        return result
 
     def _watch_disk(self) -> None:
         self.disk.before_operation = self._before_operation

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from headwater.base.clocks import Clock
+from headwater.base.threads import RunInThread
 from headwater.broker.environment import OpenStore
 from headwater.broker.server import BrokerServer
 from headwater.broker.settings.broker_settings import BrokerSettings
@@ -21,7 +22,6 @@ from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.sim.disk.file_journal import FileJournal
 from headwater.sim.process import SimulatedProcess
 from headwater.sim.world import SimulatedWorld
-from headwater.storage.flush import RunInThread
 
 HOST: Final = "broker"
 PORT: Final = 9092

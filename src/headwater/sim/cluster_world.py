@@ -11,6 +11,7 @@ from typing import Final
 
 from headwater.base.clocks import Clock
 from headwater.base.ids import TopicPartition
+from headwater.base.threads import RunInThread
 from headwater.broker.environment import OpenStore
 from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.sim.broker_host import BrokerHost
@@ -23,7 +24,6 @@ from headwater.sim.store.connection import STORE_HOST
 from headwater.sim.store.service import StoreService
 from headwater.sim.store.session import LinkedConnector
 from headwater.sim.world import SimulatedWorld
-from headwater.storage.flush import RunInThread
 
 BROKER_COUNT: Final = 3
 

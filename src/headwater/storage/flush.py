@@ -18,10 +18,11 @@ writers costs one sync.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from headwater.base.threads import RunInThread
 from headwater.storage.disk.files import FileSystem
 from headwater.storage.errors import is_exhaustion
 from headwater.storage.producers.snapshot import sync_snapshot
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
 #: After that a sync is tried again for which there was no descriptor.
 EXHAUSTED_PAUSE_S: Final = 0.1
-
-RunInThread = Callable[[Callable[[], None]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)

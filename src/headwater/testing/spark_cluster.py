@@ -23,7 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Final, Self
 
-from headwater.java.installation import ProgramUnavailable
+from headwater.java.installation import ProgramUnavailableError
 from headwater.java.processes import kill_process, start_process
 from headwater.java.runtime import find_runtime
 from headwater.pipeline.spark.log_configuration import LOG_CONFIGURATION
@@ -217,7 +217,7 @@ def _processes() -> Iterator[tuple[int, int, str]]:
 def _spark_home() -> Path:
     package = importlib.util.find_spec("pyspark")
     if package is None or package.origin is None:
-        raise ProgramUnavailable("A Spark cluster needs the Python package pyspark.")
+        raise ProgramUnavailableError("A Spark cluster needs the Python package pyspark.")
     return Path(os.environ.get("SPARK_HOME") or Path(package.origin).parent)
 
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
-from headwater.java.installation import Installation, ProgramUnavailable
+from headwater.java.installation import Installation, ProgramUnavailableError
 from headwater.java.release import Release
 
 #: Of Spark 4, for which it is the only one.
@@ -87,7 +87,7 @@ def artifact_name(jar: Path) -> str:
 def main() -> None:
     try:
         jars = resolve_connector_jars(lambda line: print(line, file=sys.stderr, flush=True))
-    except ProgramUnavailable as unavailable:
+    except ProgramUnavailableError as unavailable:
         sys.exit(str(unavailable))
     for jar in jars:
         print(jar)

@@ -85,12 +85,6 @@ def encode_request(
     return _with_prefix(prefix + encoded_id + tags, parts, pieces)
 
 
-def response_prefix(api_key: int, version: int, correlation_id: int) -> bytes:
-    """The header of a response, without the length in front."""
-    tags = _NO_TAGS if version >= _FLEXIBLE_RESPONSES_SINCE[api_key] else b""
-    return _CORRELATION_ID.pack(correlation_id) + tags
-
-
 def encode_response(
     api_key: int, version: int, correlation_id: int, message: Message
 ) -> list[Part]:

@@ -8,11 +8,11 @@ import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
+from headwater.base.threads import RunInThread
 from headwater.broker.server import BrokerServer
 from headwater.broker.settings.static_settings import static_of
 from headwater.cluster.image.image import ConfigResource, PartitionImage, ResourceKind
 from headwater.cluster.topics.new_topic import NewTopic
-from headwater.storage.flush import RunInThread
 from headwater.wire.records import Record, encode_batch
 from tests.support.brokers.handler_broker import BASE_TIMESTAMP, HandlerBroker, run_with_broker
 

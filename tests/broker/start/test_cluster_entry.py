@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from headwater.base.clocks import Clock, SystemClock
+from headwater.base.threads import RunInThread
 from headwater.broker.environment import BrokerEnvironment
 from headwater.broker.server import BrokerServer
 from headwater.broker.settings.broker_settings import BrokerSettings
@@ -19,7 +20,6 @@ from headwater.cluster.store.embedded.session import EmbeddedSession
 from headwater.cluster.store.embedded.store import EmbeddedConnector, EmbeddedStore
 from headwater.cluster.store.errors import SessionExpiredError, UncertainWriteError
 from headwater.cluster.store.metadata_store import Operation, Result, StoreConnector
-from headwater.storage.flush import RunInThread
 from tests.support.brokers.running_broker import broker_settings
 
 

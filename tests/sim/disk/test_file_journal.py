@@ -1,11 +1,11 @@
 import asyncio
-from collections.abc import Callable
 from random import Random
 
 import pytest
 
 from headwater.cluster.store.embedded.journal import JournalContent, NodeRow
 from headwater.cluster.store.errors import StoreWriteError
+from headwater.sim.campaigns.broker_logs import run_inline
 from headwater.sim.disk.faults import SYNCS, Fault, PowerCut, SimulatedCrash
 from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.sim.disk.file_journal import FileJournal
@@ -13,16 +13,12 @@ from headwater.sim.virtual_loop import VirtualLoop
 from tests.support.tiers import rounds
 
 
-async def in_place(work: Callable[[], None]) -> None:
-    work()
-
-
 def row(path: str, data: bytes, version: int = 0) -> NodeRow:
     return NodeRow(path, data, version, 1, 2, 3, 4)
 
 
 async def load(disk: FaultyDisk) -> tuple[FileJournal, JournalContent]:
-    journal = FileJournal(disk, "/data", in_place)
+    journal = FileJournal(disk, "/data", run_inline)
     return journal, await journal.load()
 
 

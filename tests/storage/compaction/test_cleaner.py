@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field, replace
 
 import pytest
 
 from headwater.base.clocks import ManualClock
 from headwater.base.ids import TopicPartition
+from headwater.sim.campaigns.broker_logs import run_inline
 from headwater.sim.campaigns.logs import NOW_MS, batch_of, read_records
 from headwater.sim.disk.faulty_disk import Fault, FaultyDisk
 from headwater.storage.compaction.cleaner import Cleaner, RunJob, inline_runner
@@ -47,13 +48,10 @@ class Broker:
         self.cleaner = self.new_cleaner(inline_runner(self.disk, self.clock))
 
     def new_cleaner(self, run_job: RunJob) -> Cleaner:
-        async def run_in_thread(work: Callable[[], None]) -> None:
-            work()
-
         async def save_progress(log: PartitionLog, offset: int) -> None:
             self.saved.append((str(log.partition), offset))
 
-        return Cleaner(self.config, self.clock, run_job, run_in_thread, save_progress)
+        return Cleaner(self.config, self.clock, run_job, run_inline, save_progress)
 
     def log(self, topic: str, segment_count: int = 3, config: LogConfig = CONFIG) -> PartitionLog:
         partition = TopicPartition(topic, 0)

@@ -34,10 +34,6 @@ CONFIG = LogConfig(segment_bytes=20_000, cleanup_policy=frozenset({"compact"}))
 Item = CleanedGroup | CompactionResult
 
 
-async def run_in_thread(work: Callable[[], None]) -> None:
-    await asyncio.to_thread(work)
-
-
 async def save_nothing(log: PartitionLog, offset: int) -> None:
     """Nobody reads the checkpoint in these tests."""
 
@@ -57,9 +53,8 @@ def make_cleaner(
     run_job: Callable[[CompactionJob], AsyncGenerator[Item, None]],
     config: CleanerConfig | None = None,
 ) -> Cleaner:
-    return Cleaner(
-        config or CleanerConfig(backoff_ms=0), SystemClock(), run_job, run_in_thread, save_nothing
-    )
+    own = config or CleanerConfig(backoff_ms=0)
+    return Cleaner(own, SystemClock(), run_job, asyncio.to_thread, save_nothing)
 
 
 async def is_gone(process_id: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import TypeVar
 
 import pytest
 
@@ -25,6 +26,8 @@ from headwater.storage.segments.segment_files import (
 from headwater.storage.truncation import truncate_fully, truncate_to
 from tests.support.models.compaction import DIRECTORY, CompactedLog
 from tests.support.models.compaction_steps import twice_dirtied
+
+T = TypeVar("T")
 
 
 def planned(scenario: CompactedLog) -> tuple[CompactionTicket, list[CleanedGroup]]:
@@ -73,12 +76,13 @@ def test_a_swap_can_be_finished_while_it_waits_for_the_disk() -> None:
     swap = SegmentSwap(ticket, groups[0], scenario.now_ms)
     wait_count = 0
 
-    async def run_in_thread(work: Callable[[], None]) -> None:
+    async def run_in_thread(work: Callable[[], T]) -> T:
         nonlocal wait_count
         wait_count += 1
-        work()
+        result = work()
         # Somebody wants to truncate, and first has this finished.
         assert swap.finish()
+        return result
 
     assert asyncio.run(swap.finish_in(run_in_thread))
     assert wait_count == 1
@@ -94,12 +98,13 @@ def test_a_truncation_finishes_a_swap_first(at_step: int) -> None:
     swap = SegmentSwap(ticket, groups[0], scenario.now_ms)
     step = 0
 
-    async def run_in_thread(work: Callable[[], None]) -> None:
+    async def run_in_thread(work: Callable[[], T]) -> T:
         nonlocal step
         step += 1
-        work()
+        result = work()
         if step == at_step:
             truncate_fully(log, 0, scenario.now_ms)
+        return result
 
     assert asyncio.run(swap.finish_in(run_in_thread))
     assert log.unfinished is None

@@ -6,6 +6,7 @@ import shutil
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -38,6 +39,8 @@ from headwater.storage.errors import (
 )
 from headwater.storage.log_config import LogConfig
 from tests.support.tiers import rounds
+
+T = TypeVar("T")
 
 PATHS = ["/a", "/b"]
 
@@ -117,10 +120,10 @@ def test_loading_beside_an_event_loop(is_clean: bool) -> None:
     seen: list[LoadProgress] = []
     hops = 0
 
-    async def run_in_thread(function: Callable[[], None]) -> None:
+    async def run_in_thread(work: Callable[[], T]) -> T:
         nonlocal hops
         hops += 1
-        function()
+        return work()
 
     asyncio.run(directories.load_in_thread(NOW_MS, run_in_thread, seen.append))
     assert len(seen) == 5 and len(list(directories)) == 5

@@ -2,6 +2,7 @@ import asyncio
 import errno
 import random
 from collections.abc import Callable
+from typing import TypeVar
 
 import pytest
 
@@ -26,6 +27,8 @@ from headwater.storage.directories.maintenance import Maintenance, must_flush
 from headwater.storage.log_config import LogConfig
 from headwater.storage.log_settings import LOG_SETTINGS
 from headwater.storage.retention import delete_records_before
+
+T = TypeVar("T")
 
 PATHS = ["/a", "/b"]
 
@@ -358,11 +361,12 @@ def test_the_event_loop_drives_it_and_hears_of_the_end() -> None:
     async def scenario() -> None:
         stop = asyncio.Event()
 
-        async def thread(function: Callable[[], None]) -> None:
-            await run_inline(function)
+        async def thread(work: Callable[[], T]) -> T:
+            result = work()
             table = directories.directories[0].checkpoints.recovery_points
             if table.offsets == {orders(0): 1}:
                 stop.set()
+            return result
 
         await maintenance.run(stop, ManualClock(NOW_MS), thread)
 

@@ -1,6 +1,7 @@
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 import pytest
 
@@ -13,6 +14,8 @@ from headwater.storage.directories.periodic_tasks import (
     Steps,
     run_periodically,
 )
+
+T = TypeVar("T")
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
@@ -90,9 +93,9 @@ def test_a_task_that_takes_longer_than_its_period_does_not_pile_up() -> None:
         starts: list[float] = []
         stop = asyncio.Event()
 
-        async def slow_thread(function: Callable[[], None]) -> None:
+        async def slow_thread(work: Callable[[], T]) -> T:
             await asyncio.sleep(0.25)
-            function()
+            return work()
 
         def start(_now_ms: int) -> Steps:
             starts.append(round((loop.time() - 100) * 1000))
@@ -114,10 +117,10 @@ def test_the_round_under_way_is_finished_before_the_end() -> None:
     async def scenario() -> None:
         stop = asyncio.Event()
 
-        async def thread(function: Callable[[], None]) -> None:
+        async def thread(work: Callable[[], T]) -> T:
             stop.set()
             await asyncio.sleep(1)
-            function()
+            return work()
 
         def start(_now_ms: int) -> Steps:
             for name in ("one", "two"):

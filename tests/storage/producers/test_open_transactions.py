@@ -11,7 +11,6 @@ from headwater.storage.producers.open_transactions import CompletedTransaction, 
 def test_nothing_is_unstable_without_transactions() -> None:
     transactions = OpenTransactions()
     assert transactions.first_undecided_offset is None
-    assert transactions.first_undecided_producer_id is None
     assert transactions.first_unstable_offset is None
     assert not transactions.has_unreplicated
 
@@ -25,7 +24,6 @@ def test_an_ended_transaction_stays_unstable_until_its_marker_is_replicated() ->
     assert transactions.last_stable_offset(ended) == 12
     transactions.complete(ended)
     assert transactions.first_undecided_offset == 12
-    assert transactions.first_undecided_producer_id == 2
     assert transactions.first_unstable_offset == 10
     transactions.forget_unreplicated_below(20)
     assert transactions.first_unstable_offset == 10, "the marker itself is not replicated yet"

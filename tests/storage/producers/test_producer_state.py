@@ -14,7 +14,7 @@ from headwater.storage.producers.entry import (
 from headwater.storage.producers.open_transactions import CompletedTransaction
 from headwater.storage.producers.snapshot import list_snapshots
 from headwater.storage.producers.state import ProducerStates
-from tests.support.values.batch_headers import data, data_header, marker
+from tests.support.values.batch_headers import data, marker
 
 DIRECTORY = "/data/orders-3"
 EXPIRATION_MS = 60_000
@@ -47,17 +47,16 @@ def test_a_batch_that_is_sent_again_gets_its_first_offsets() -> None:
     states = new_states()
     for number in range(6):
         append(states, data(sequence=number * 10, offset=number * 10, count=10, timestamp=number))
-    again = data_header(sequence=30, count=10, offset=60)
-    duplicate = states.check_append(again, origin=AppendOrigin.CLIENT)
+    again = data(sequence=30, count=10, offset=60)
+    pending = states.prepare([again], origin=AppendOrigin.CLIENT)
+    duplicate = pending.duplicate
     assert duplicate is not None
     assert (duplicate.first_offset, duplicate.last_offset, duplicate.timestamp) == (30, 39, 3)
-    pending = states.prepare([AppendedBatch(again)], origin=AppendOrigin.CLIENT)
-    assert pending.duplicate == duplicate
     with pytest.raises(InvariantViolation):
         states.apply(pending)
     # The sixth from the end is forgotten, so it can only be out of order.
     with pytest.raises(OutOfOrderSequenceError):
-        states.check_append(data_header(sequence=0, count=10), origin=AppendOrigin.CLIENT)
+        states.prepare([data(sequence=0, count=10)], origin=AppendOrigin.CLIENT)
 
 
 def test_preparing_changes_nothing() -> None:
@@ -154,9 +153,8 @@ def test_a_marker_with_the_same_epoch_lets_sequences_go_on() -> None:
     append(states, data(sequence=0, offset=0, transactional=True))
     append(states, marker(offset=1), origin=AppendOrigin.COORDINATOR)
     append(states, data(sequence=1, offset=2, transactional=True))
-    assert states.check_append(
-        data_header(sequence=0, transactional=True), origin=AppendOrigin.CLIENT
-    )
+    again = data(sequence=0, transactional=True)
+    assert states.prepare([again], origin=AppendOrigin.CLIENT).duplicate is not None
 
 
 def test_a_marker_without_a_transaction_completes_nothing() -> None:
@@ -181,17 +179,6 @@ def test_a_transaction_counts_as_open_until_its_abort_is_written_down() -> None:
     assert states.first_unstable_offset == 0
     states.on_high_watermark(2)
     assert states.first_unstable_offset is None
-
-
-def test_a_transaction_left_hanging_is_late() -> None:
-    states = new_states()
-    assert not states.has_late_transaction(10**9, 900_000)
-    append(states, data(sequence=0, offset=0, transactional=True, timestamp=1_000))
-    append(states, data(producer_id=2, offset=1, transactional=True, timestamp=9_000_000))
-    assert not states.has_late_transaction(1_000 + 900_000 + 300_000, 900_000)
-    assert states.has_late_transaction(1_000 + 900_000 + 300_001, 900_000)
-    append(states, marker(offset=2), origin=AppendOrigin.COORDINATOR)
-    assert not states.has_late_transaction(1_000 + 900_000 + 300_001, 900_000)
 
 
 # -- forgetting -----------------------------------------------------------------------------------

@@ -193,12 +193,9 @@ def take_data(states: ProducerStates, naive: NaiveStates, header: BatchHeader) -
     batches = [AppendedBatch(header)]
     if isinstance(verdict, type):
         with pytest.raises(verdict):
-            states.check_append(header, origin=AppendOrigin.CLIENT)
-        with pytest.raises(verdict):
             states.prepare(batches, origin=AppendOrigin.CLIENT)
         return
     pending = states.prepare(batches, origin=AppendOrigin.CLIENT)
-    assert states.check_append(header, origin=AppendOrigin.CLIENT) == pending.duplicate
     if verdict is None:
         assert pending.duplicate is None
         states.apply(pending)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from headwater.base.clocks import Clock, SystemClock
+from headwater.base.threads import RunInThread
 from headwater.broker.context import BrokerContext
 from headwater.broker.environment import BrokerEnvironment
 from headwater.broker.server import BrokerServer
@@ -32,7 +33,6 @@ from headwater.cluster.store.embedded.store import EmbeddedConnector, EmbeddedSt
 from headwater.cluster.store.metadata_store import StoreConnector
 from headwater.net.exchange import Exchange
 from headwater.net.peer_channel import PeerChannel
-from headwater.storage.flush import RunInThread
 from headwater.wire.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,

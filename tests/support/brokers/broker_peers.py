@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,6 +19,7 @@ from headwater.cluster.secret import establish_cluster_secret
 from headwater.cluster.store.embedded.sqlite_journal import METADATA_FILE, SqliteJournal
 from headwater.cluster.store.embedded.store import EmbeddedStore
 from headwater.net.peer_channel import PeerChannel
+from headwater.sim.campaigns.broker_logs import run_inline
 from headwater.wire.messages.metadata import MetadataRequest
 from headwater.wire.schema import Message
 from tests.support.other_clients.raw import RawConnection
@@ -40,11 +40,8 @@ async def prove(channel: PeerChannel, context: BrokerContext, broker_id: int) ->
 def plant_secret(data_dir: Path) -> bytes:
     """Draw the secret of a broker that has not started yet."""
 
-    async def run_here(work: Callable[[], None]) -> None:
-        work()
-
     async def plant() -> bytes:
-        journal = SqliteJournal(str(data_dir / METADATA_FILE), run_here)
+        journal = SqliteJournal(str(data_dir / METADATA_FILE), run_inline)
         store = await EmbeddedStore.open(journal, SystemClock())
         try:
             await prepare_store(store.connect())

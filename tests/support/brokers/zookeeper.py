@@ -18,7 +18,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from headwater.java.installation import Installation, ProgramUnavailable
+from headwater.java.installation import Installation, ProgramUnavailableError
 from headwater.zookeeper.ensemble import ZooKeeperEnsemble, free_ports
 from headwater.zookeeper.release import find_zookeeper, resolve_zookeeper
 from headwater.zookeeper.server import ZooKeeperServer
@@ -32,7 +32,7 @@ def require_zookeeper() -> Installation:
     try:
         must_run = os.environ.get("HEADWATER_REQUIRE_ALL") == "1"
         program = resolve_zookeeper() if must_run else find_zookeeper()
-    except ProgramUnavailable as unavailable:
+    except ProgramUnavailableError as unavailable:
         skip_or_fail(str(unavailable))
     if program is None:
         skip_or_fail("this test needs ZooKeeper: `headwater zookeeper` fetches it once")

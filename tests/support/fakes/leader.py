@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.errors import ErrorCode
@@ -66,7 +66,7 @@ def follower_of(
 ) -> Partition:
     """A partition that broker `NODE_ID` follows."""
 
-    async def no_thread(_work: object) -> None:
+    async def no_thread(_work: object) -> NoReturn:
         raise AssertionError("nothing here waits for the disk in a thread")
 
     return Partition(

@@ -46,7 +46,7 @@ class LoneConsumer:
         self.subscription = SubscriptionState()
         self.buffer = FetchBuffer(Deserializers(None, value_deserializer))
         self.metrics = ConsumerMetrics(self.now_s)
-        failures = Failures(lambda: None)
+        failures = self.failures = Failures(lambda: None)
         generator, policy = random.Random(7), RetryPolicy()
         self.upkeep = MetadataUpkeep(
             metadata,
@@ -133,7 +133,7 @@ class LoneConsumer:
 
     def seek(self, topic_partition: TopicPartition, offset: int, epoch: int = -1) -> None:
         self.buffer.drop([topic_partition])
-        self.side.forget_failures([topic_partition])
+        self.failures.forget([topic_partition])
         self.subscription.state(topic_partition).set_position(offset, epoch)
 
     def ignore_metadata(self) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from headwater.testing.apache_kafka import (
-    ApacheKafkaUnavailable,
+    ApacheKafkaUnavailableError,
     Installation,
     KafkaNode,
     find_installation,
@@ -34,7 +34,7 @@ def require_apache_kafka() -> Installation:
     try:
         must_run = os.environ.get("HEADWATER_REQUIRE_ALL") == "1"
         kafka = resolve() if must_run else find_installation()
-    except ApacheKafkaUnavailable as unavailable:
+    except ApacheKafkaUnavailableError as unavailable:
         skip_or_fail(str(unavailable))
     if kafka is None:
         skip_or_fail(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import ManualClock
@@ -25,6 +26,8 @@ from headwater.sim.campaigns.logs import DIRECTORY, PARTITION, batch_of, open_lo
 from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.log_config import LogConfig
 from headwater.wire.messages.alter_partition import ResponsePartitionData
+
+T = TypeVar("T")
 
 TOPIC_ID = uuid.UUID(int=7)
 LAG_MAX_MS = 30_000
@@ -109,12 +112,12 @@ class HeldThreads:
         self.is_holding = False
         self._waiting: list[asyncio.Future[None]] = []
 
-    async def run(self, work: Callable[[], None]) -> None:
+    async def run(self, work: Callable[[], T]) -> T:
         if self.is_holding:
             waiting = asyncio.get_running_loop().create_future()
             self._waiting.append(waiting)
             await waiting
-        work()
+        return work()
 
     def release(self) -> None:
         self.is_holding = False

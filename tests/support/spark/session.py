@@ -15,8 +15,8 @@ from typing import Final
 import pytest
 from pyspark.sql import SparkSession
 
-from headwater.java.installation import ProgramUnavailable
-from headwater.pipeline.spark.errors import SparkUnavailable
+from headwater.java.installation import ProgramUnavailableError
+from headwater.pipeline.spark.errors import SparkUnavailableError
 from headwater.pipeline.spark.session import start_session
 from headwater.testing.spark_connector import find_connector_jars, resolve_connector_jars
 from tests.support.requirements import skip_or_fail
@@ -41,7 +41,7 @@ def small_session(
             master=master,
             configs={**SETTINGS, **({"spark.jars": jars} if jars else {}), **configs},
         )
-    except SparkUnavailable as unavailable:
+    except SparkUnavailableError as unavailable:
         skip_or_fail(str(unavailable))
 
 
@@ -50,7 +50,7 @@ def connector_jars() -> list[Path] | None:
     try:
         must_run = os.environ.get("HEADWATER_REQUIRE_ALL") == "1"
         return resolve_connector_jars() if must_run else find_connector_jars()
-    except ProgramUnavailable:
+    except ProgramUnavailableError:
         return None
 
 

@@ -9,7 +9,7 @@ import pytest
 from headwater.testing.apache_kafka import (
     KafkaNode,
     KafkaNodeError,
-    ToolFailed,
+    ToolFailedError,
     dump_log,
     parse_dump,
     run_tool,
@@ -141,11 +141,11 @@ def test_a_dumper_that_fails_is_a_complaint_too(tmp_path: Path) -> None:
 
 def test_a_tool_that_fails_or_hangs_raises() -> None:
     kafka = require_apache_kafka()
-    with pytest.raises(ToolFailed, match="storage ended with exit code") as failed:
+    with pytest.raises(ToolFailedError, match="storage ended with exit code") as failed:
         run_tool("storage", ["no-such-command"], kafka=kafka)
     assert "no-such-command" in str(failed.value)
     nobody_there = ["--bootstrap-server", "127.0.0.1:1", "--list"]
-    with pytest.raises(ToolFailed, match=r"topics did not end within 1\.5 s"):
+    with pytest.raises(ToolFailedError, match=r"topics did not end within 1\.5 s"):
         run_tool("topics", nobody_there, timeout_s=1.5, kafka=kafka)
 
 

@@ -12,7 +12,7 @@ from headwater.java.installation import cache_root, find_java
 from headwater.testing.apache_kafka import (
     KAFKA_VERSION,
     TOOLS,
-    ApacheKafkaUnavailable,
+    ApacheKafkaUnavailableError,
     find_installation,
     resolve,
 )
@@ -77,7 +77,7 @@ def test_the_cache_is_where_the_environment_says(monkeypatch: pytest.MonkeyPatch
 
 
 def test_no_java_is_said_in_a_sentence(program: Program) -> None:
-    with pytest.raises(ApacheKafkaUnavailable, match="no java in JAVA_HOME or on the PATH"):
+    with pytest.raises(ApacheKafkaUnavailableError, match="no java in JAVA_HOME or on the PATH"):
         resolve()
 
 
@@ -85,7 +85,7 @@ def test_no_java_is_said_in_a_sentence(program: Program) -> None:
 def test_an_old_java_is_refused(program: Program, version: str) -> None:
     program("java", f"""echo 'java version "{version}"' >&2""")
     major = "8" if version.startswith("1.") else "11"
-    with pytest.raises(ApacheKafkaUnavailable, match=f"is Java {major}"):
+    with pytest.raises(ApacheKafkaUnavailableError, match=f"is Java {major}"):
         find_java(RELEASE.program, RELEASE.java_version_min)
 
 
@@ -99,14 +99,14 @@ def test_java_home_comes_before_the_path(program: Program, monkeypatch: pytest.M
 
 def test_no_maven_is_said_in_a_sentence(program: Program) -> None:
     program("java", JAVA_17)
-    with pytest.raises(ApacheKafkaUnavailable, match="Maven's mvn, which fetches it, is not"):
+    with pytest.raises(ApacheKafkaUnavailableError, match="Maven's mvn, which fetches it, is not"):
         resolve()
 
 
 def test_mavens_own_error_is_passed_on(program: Program) -> None:
     program("java", JAVA_17)
     program("mvn", "echo '[ERROR] there is no such artifact'; exit 1")
-    with pytest.raises(ApacheKafkaUnavailable, match="there is no such artifact"):
+    with pytest.raises(ApacheKafkaUnavailableError, match="there is no such artifact"):
         resolve()
     assert find_installation() is None
 

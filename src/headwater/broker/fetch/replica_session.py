@@ -50,11 +50,6 @@ class ReplicaSession(FetchSession):
         self._is_waking = False
         super().__init__(session_id, targets, by_id=by_id, now_ms=now_ms, replica_id=replica_id)
 
-    @property
-    def touched_count(self) -> int:
-        """How many partitions the next fetch looks at, if it names none."""
-        return len(self._touched)
-
     def update(self, targets: Iterable[FetchTarget], forgotten: Iterable[SessionKey]) -> None:
         named = list(targets)
         super().update(named, ())

@@ -155,22 +155,18 @@ class Dispatcher:
     async def _read(
         self, handler: ApiHandler, exchange: Exchange, header: RequestHeader
     ) -> Message:
-        read: list[Message] = []
-
-        def read_body() -> None:
+        def read_body() -> Message:
             body, _ = decode(
                 request_class(handler.api_key),
                 exchange.frame,
                 header.api_version,
                 header.body_position,
             )
-            read.append(body)
+            return body
 
         if len(exchange.frame) > _READ_INLINE_BYTES_MAX:
-            await self._broker.run_in_thread(read_body)
-        else:
-            read_body()
-        return read[0]
+            return await self._broker.run_in_thread(read_body)
+        return read_body()
 
     def _answer_error(
         self, exchange: Exchange, context: RequestContext, code: ErrorCode, reason: str

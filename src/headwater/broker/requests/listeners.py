@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from headwater.base.threads import RunInThread
 from headwater.broker.peers.advertised_addresses import check_advertised
 from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.broker.settings.connection_limits import make_connection_limits
 from headwater.broker.settings.static_settings import client_endpoints
 from headwater.net.exchange import Exchange, RequestHandler
 from headwater.net.listener import Endpoint, Listener, SocketOptions
-from headwater.net.page_cache import RunInThread
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.frames import api_key_of
 

@@ -11,13 +11,13 @@ import asyncio
 from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import Clock
 from headwater.base.settings import SettingValues
+from headwater.base.threads import RunInThread
 from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.storage.compaction.cleaner import Cleaner, RunJob
 from headwater.storage.compaction.cleaner_process import CleanerProcesses
 from headwater.storage.compaction.compaction_plan import CleanerConfig
 from headwater.storage.directories.log_directories import LogDirectories, NoLogDirectoryError
 from headwater.storage.directories.maintenance import Maintenance
-from headwater.storage.flush import RunInThread
 from headwater.storage.partition_log import PartitionLog
 
 _CLEANER_SETTINGS = (

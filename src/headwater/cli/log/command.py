@@ -17,7 +17,6 @@ from headwater.cli.output.standard_output import standard_output
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
 EXIT_FAULTS = 1
-EXIT_USAGE = 2
 
 
 # A paragraph is one line here: the help wraps it to the terminal, and keeps line breaks in it.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from headwater.pipeline.declared.specs.pipeline import PipelineSpec
 
 
-class PipelineToolsMissing(InvalidConfigError):
+class PipelineToolsMissingError(InvalidConfigError):
     """What pipelines are made with is not installed."""
 
 
@@ -36,7 +36,7 @@ def find_pipeline(named: str) -> Path:
 def load_or_exit(named: str, variables: Mapping[str, str], **options: Any) -> PipelineSpec:
     """The pipeline; its problems are printed, a line each, and end the command."""
     if importlib.util.find_spec("yaml") is None:
-        raise PipelineToolsMissing(
+        raise PipelineToolsMissingError(
             'Pipelines need the Python package PyYAML: run `pip install "headwater[spark]"`.'
         )
     from headwater.pipeline.declared.pipeline_file import load_pipeline

@@ -11,12 +11,12 @@ import os
 from typing import Final
 
 from headwater.base.clocks import Clock
+from headwater.base.threads import RunInThread
 from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.broker.start.faults import StartError
 from headwater.broker.worker_pool import WorkerPool
 from headwater.cluster.store.embedded.sqlite_journal import METADATA_FILE, SqliteJournal
 from headwater.cluster.store.embedded.store import EmbeddedConnector, EmbeddedStore
-from headwater.storage.flush import RunInThread
 
 _THREADS: Final = 1
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from headwater.java.installation import ProgramUnavailable
+from headwater.java.installation import ProgramUnavailableError
 from headwater.zookeeper.ensemble import ZooKeeperEnsemble, free_ports, is_free
 from headwater.zookeeper.release import resolve_zookeeper
 from headwater.zookeeper.server import HOST, ZooKeeperError
@@ -30,7 +30,7 @@ class _StopWanted(BaseException):
     """A signal asked for the end."""
 
 
-class _CannotRun(Exception):
+class _CannotRunError(Exception):
     """The message is a sentence for the person at the keyboard."""
 
 
@@ -42,7 +42,7 @@ def run_zookeeper(data_dir: str, port: int, server_count: int) -> int:
             _serve(directory, port, server_count)
     except _StopWanted:
         return 0
-    except (_CannotRun, ProgramUnavailable, ZooKeeperError) as failure:
+    except (_CannotRunError, ProgramUnavailableError, ZooKeeperError) as failure:
         print(f"headwater: {failure}", file=sys.stderr)
         return 1
     return 0
@@ -53,7 +53,7 @@ def _serve(directory: Path, port: int, server_count: int) -> None:
     ports = list(range(port, port + server_count)) if port else free_ports(server_count)
     for each in ports:
         if each > 65_535 or not is_free(HOST, each):
-            raise _CannotRun(
+            raise _CannotRunError(
                 f"The port {each} of {HOST} is in use or not allowed; --port takes another."
             )
     program = resolve_zookeeper(lambda line: _say(f"  program     {line}"))
@@ -83,7 +83,7 @@ def _watch(ensemble: ZooKeeperEnsemble) -> None:
         for server in [server for server in running if not server.is_running]:
             running.remove(server)
             _say(f"  ended       the server at {server.address}, see {server.server_log}")
-    raise _CannotRun("Too few ZooKeeper servers are left to serve.")
+    raise _CannotRunError("Too few ZooKeeper servers are left to serve.")
 
 
 @contextlib.contextmanager
@@ -93,14 +93,14 @@ def _directory_in_use(directory: Path, server_count: int) -> Iterator[None]:
         directory.mkdir(parents=True, exist_ok=True)
         lock = (directory / _LOCK_FILE).open("w")
     except OSError as error:
-        raise _CannotRun(
+        raise _CannotRunError(
             f"The data directory {directory} cannot be used: {error.strerror}."
         ) from error
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise _CannotRun(
+            raise _CannotRunError(
                 f"The data directory {directory} is in use by another `headwater zookeeper`."
             ) from error
         _check_server_count(directory, server_count)
@@ -112,7 +112,7 @@ def _check_server_count(directory: Path, server_count: int) -> None:
     is_single = (directory / "data").exists()
     found = 1 if is_single else len(list(directory.glob("server-*")))
     if found not in (0, server_count):
-        raise _CannotRun(
+        raise _CannotRunError(
             f"The data directory {directory} belongs to {found} server{'s' if found > 1 else ''}, "
             f"not {server_count}: start it with --ensemble {found}, or choose another --data-dir."
         )

@@ -37,7 +37,7 @@ from headwater.client.settings.typed import ConsumerSettings
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_log = logging.getLogger("headwater.client")
+_logger = logging.getLogger("headwater.client")
 
 CLOSE_TIMEOUT_S: Final = 30.0
 
@@ -235,7 +235,7 @@ class AsyncConsumer(AsyncConsumerCalls, HasEnvironment):
         failure = self._core.connection_failure
         if failure is not None and not self._has_warned:
             self._has_warned = True
-            _log.warning("The cluster cannot be reached: %s", failure)
+            _logger.warning("The cluster cannot be reached: %s", failure)
 
     def wakeup(self) -> None:
         """Let the poll that waits, or the next one, raise `WakeupError`."""

@@ -31,7 +31,7 @@ from headwater.client.consumer.positions.reset import EARLIEST, LATEST, OffsetRe
 from headwater.client.errors import DeadlineError
 from headwater.client.given_items import given_partitions
 
-_log = logging.getLogger("headwater.client")
+_logger = logging.getLogger("headwater.client")
 
 #: Of a topic; no retry mends them.
 _TOPIC_ERRORS: Final = frozenset(

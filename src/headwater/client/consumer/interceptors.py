@@ -12,7 +12,7 @@ from headwater.base.ids import TopicPartition
 from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
 from headwater.client.consumer.record import ConsumerRecord
 
-_log = logging.getLogger("headwater.client")
+_logger = logging.getLogger("headwater.client")
 
 
 class Interceptors:
@@ -31,7 +31,7 @@ class Interceptors:
                 try:
                     records = on_consume(records)
                 except Exception:
-                    _log.exception("%r failed in on_consume.", interceptor)
+                    _logger.exception("%r failed in on_consume.", interceptor)
         return records
 
     def on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
@@ -41,7 +41,7 @@ class Interceptors:
                 try:
                     on_commit(offsets)
                 except Exception:
-                    _log.exception("%r failed in on_commit.", interceptor)
+                    _logger.exception("%r failed in on_commit.", interceptor)
 
     def close(self) -> None:
         for interceptor in self._interceptors:
@@ -50,4 +50,4 @@ class Interceptors:
                 try:
                     close()
                 except Exception:
-                    _log.exception("%r failed in close.", interceptor)
+                    _logger.exception("%r failed in close.", interceptor)

@@ -32,7 +32,7 @@ from headwater.client.retry import FINAL_FOR_NAMES, may_retry
 from headwater.net.peer_errors import PeerTimeoutError
 from headwater.wire.api_keys import ApiKey
 
-_log = logging.getLogger("headwater.client")
+_logger = logging.getLogger("headwater.client")
 
 #: So many answers may wait for the reader.
 _AHEAD_COUNT: Final = 2
@@ -217,4 +217,4 @@ class RangeFetches:
         try:
             await self._connection.refresh([self.topic_partition.topic])
         except KafkaError as error:
-            _log.debug("Metadata of %s: %s", self.topic_partition.topic, error)
+            _logger.debug("Metadata of %s: %s", self.topic_partition.topic, error)

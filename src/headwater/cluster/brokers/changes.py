@@ -29,7 +29,7 @@ from headwater.cluster.partitions.leader_moves import Outcome, plan_elections, p
 from headwater.cluster.store.metadata_store import Delete, MetadataStore, WatchEvent
 from headwater.cluster.topics.new_topic import ControllerOptions
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 #: Before trying again what the store could not do.
 RETRY_PAUSE_S: Final = 1.0
@@ -80,11 +80,11 @@ class BrokerChanges:
             except (KafkaError, CorruptNodeError) as error:
                 if isinstance(error, KafkaError) and error.code == ErrorCode.NOT_CONTROLLER:
                     return
-                _log.error("A change of brokers could not be worked off: %s", error)
+                _logger.error("A change of brokers could not be worked off: %s", error)
                 await asyncio.sleep(RETRY_PAUSE_S)
                 self._news.set()
             except Exception:
-                _log.exception("A change of brokers could not be worked off")
+                _logger.exception("A change of brokers could not be worked off")
                 # Nobody would look after brokers any more: another controller shall.
                 self._writes.give_up("it met an error that it did not expect.")
                 return
@@ -197,7 +197,7 @@ def _log_news(
 ) -> None:
     if not news and not turnover.unclean and not partition_count:
         return
-    _log.info(
+    _logger.info(
         "Brokers gone: %s; come: %s; come back unclean: %s. That changed %d partitions.",
         [broker_id for broker_id, broker in news.items() if broker is None],
         [broker_id for broker_id, broker in news.items() if broker is not None],

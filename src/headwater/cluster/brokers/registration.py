@@ -49,7 +49,7 @@ from headwater.cluster.store.metadata_store import (
     WatchEvent,
 )
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 #: What a mark says.
 RESTARTED: Final = b"restarted"
@@ -156,7 +156,7 @@ async def load_brokers(store: MetadataStore, watch: Watch | None = None) -> dict
             try:
                 broker = _decode(path, name, node)
             except CorruptNodeError as error:
-                _log.error("%s It is left out.", error)
+                _logger.error("%s It is left out.", error)
                 continue
             brokers[broker.broker_id] = broker
     return dict(sorted(brokers.items()))
@@ -202,7 +202,7 @@ async def load_return_marks(store: MetadataStore) -> dict[int, ReturnMark]:
             try:
                 broker_id = broker_id_from_text(name)
             except ImageFaultError as error:
-                _log.error("%s It is left out.", corrupt(path, error))
+                _logger.error("%s It is left out.", corrupt(path, error))
                 continue
             # A mark that says something else is taken for the worse.
             is_unclean = node.data != RESTARTED

@@ -42,7 +42,6 @@ from headwater.cluster.controller.publisher import Publisher
 from headwater.cluster.controller.writes import ControllerWrites
 from headwater.cluster.image.change import ImageChange, ImageEdits
 from headwater.cluster.image.image import (
-    NO_LEADER,
     ClusterImage,
     ConfigImage,
     ConfigResource,
@@ -66,7 +65,7 @@ from headwater.cluster.topics.new_topic import (
 )
 from headwater.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -122,12 +121,6 @@ class Controller:
         """How often that leader was not in sync."""
         return self._partitions.unclean_election_count
 
-    @property
-    def offline_partition_count(self) -> int:
-        """How many partitions have no leader."""
-        topics = self.image.topics.values()
-        return sum(each.leader == NO_LEADER for topic in topics for each in topic.partitions)
-
     async def start(self) -> None:
         """Load the image, set right what must be, announce it, and watch the brokers from then on.
 
@@ -165,7 +158,7 @@ class Controller:
         if self.image.version == version:
             self._publisher.announce(ImageChange(self.image))
         self._loaded_topics = topics
-        _log.info(
+        _logger.info(
             "The controller of epoch %d has loaded %d brokers and %d topics in %d ms.",
             self._election.epoch,
             len(self.image.brokers),
@@ -240,7 +233,7 @@ class Controller:
                 block, operation = plan_block(last_block, broker_id, count)
             except CorruptNodeError as error:
                 # Whatever was given out must not be given out again: so nobody gets any.
-                _log.error("%s No producer ids are given out.", error)
+                _logger.error("%s No producer ids are given out.", error)
                 raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
             await self._writes.multi([operation])
             return range(block.first, block.last + 1)
@@ -317,4 +310,4 @@ class Controller:
             await self._change(lambda: self._topics.doom_marked())
             await self._turns.run(lambda: self._topics.remove_leftovers())
         except KafkaError as error:
-            _log.warning("A deletion that was interrupted is not finished yet: %s", error)
+            _logger.warning("A deletion that was interrupted is not finished yet: %s", error)

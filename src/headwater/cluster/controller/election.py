@@ -28,7 +28,7 @@ from headwater.cluster.store.errors import (
 )
 from headwater.cluster.store.metadata_store import Create, MetadataStore, Node, Operation, Set
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 FIRST_EPOCH = 1
 
@@ -66,7 +66,7 @@ def controller_named(node: Node) -> int:
     try:
         return decode_controller(CONTROLLER, node.data)
     except CorruptNodeError as error:
-        _log.error("%s", error)
+        _logger.error("%s", error)
         return NO_CONTROLLER
 
 

@@ -28,7 +28,7 @@ from headwater.cluster.store.errors import (
 )
 from headwater.cluster.store.metadata_store import Check, MetadataStore, Node, Operation, Result
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -85,7 +85,7 @@ class ControllerWrites:
         """Stop being the controller; returns the error for whoever asked for the change."""
         if self._end is None:
             self._end = reason
-            _log.warning("This controller, of epoch %d, stops: %s", self.epoch, reason)
+            _logger.warning("This controller, of epoch %d, stops: %s", self.epoch, reason)
             self._on_deposed()
         return KafkaError(ErrorCode.NOT_CONTROLLER, reason)
 

@@ -63,7 +63,7 @@ from headwater.cluster.node_locations import (
 )
 from headwater.cluster.store.metadata_store import MetadataStore, Node
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 
 def unwritten_partition(replicas: tuple[int, ...]) -> PartitionImage:
@@ -138,7 +138,7 @@ def _is_topic_name(name: str) -> bool:
 
 
 def _leave_out(error: CorruptNodeError) -> None:
-    _log.error("%s It is left out.", error)
+    _logger.error("%s It is left out.", error)
 
 
 class _PartitionReader:

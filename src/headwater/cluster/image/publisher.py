@@ -14,7 +14,7 @@ from headwater.base.errors import KafkaError
 from headwater.cluster.image.change import ImageChange
 from headwater.cluster.image.image import ClusterImage
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 Subscriber = Callable[[ImageChange], Awaitable[None]]
 
@@ -43,6 +43,6 @@ class ImagePublisher:
                 try:
                     await subscriber(change)
                 except (KafkaError, OSError) as error:
-                    _log.error("A change of the metadata could not be followed: %s", error)
+                    _logger.error("A change of the metadata could not be followed: %s", error)
         finally:
             self.image = change.image

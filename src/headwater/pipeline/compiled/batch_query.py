@@ -12,25 +12,9 @@ import threading
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from pyspark.sql import SparkSession
-
-
-class RunningQuery(Protocol):
-    """What `StreamingQuery` and `BatchQuery` have in common."""
-
-    @property
-    def name(self) -> str | None: ...
-    @property
-    def id(self) -> str: ...
-    @property
-    def isActive(self) -> bool: ...
-    @property
-    def lastProgress(self) -> Any: ...
-    def exception(self) -> BaseException | None: ...
-    def awaitTermination(self, timeout: int | None = None) -> bool | None: ...
-    def stop(self) -> None: ...
 
 
 class BatchMarker:

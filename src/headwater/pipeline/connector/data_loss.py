@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 
-_log = logging.getLogger("headwater.pipeline")
+_logger = logging.getLogger("headwater.pipeline")
 
 Positions = Mapping[TopicPartition, int]
 
@@ -37,7 +37,7 @@ class DataLossReport:
         """Raise or warn, as the user wishes."""
         if self._is_fatal:
             raise DataLossError(sentence)
-        _log.warning("%s The query goes on because failOnDataLoss is false.", sentence)
+        _logger.warning("%s The query goes on because failOnDataLoss is false.", sentence)
 
 
 def gone_partitions(known: Positions, existing: Positions) -> str | None:

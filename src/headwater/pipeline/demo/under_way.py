@@ -33,7 +33,7 @@ _STAND_STILL_SECONDS_MAX: Final = 120.0
 _NO_WATERMARK: Final = "1970-01-01T00:00:00.000Z"
 
 
-class PipelineStopped(KafkaError):
+class PipelineStoppedError(KafkaError):
     """A pipeline ended that should not have."""
 
 
@@ -80,7 +80,7 @@ class UnderWay:
             if now != positions:
                 positions, moved_at = now, time.monotonic()
             elif time.monotonic() > moved_at + _STAND_STILL_SECONDS_MAX:
-                raise PipelineStopped("The pipelines do not get on: no batch came to an end.")
+                raise PipelineStoppedError("The pipelines do not get on: no batch came to an end.")
             time.sleep(_LOOK_SECONDS)
 
     def wait_until_ended(
@@ -114,7 +114,7 @@ class UnderWay:
                 failure = query.exception()
                 if failure is not None:
                     reason = str(failure).partition("\n")[0]
-                    raise PipelineStopped(f"The pipeline {name} failed: {reason}")
+                    raise PipelineStoppedError(f"The pipeline {name} failed: {reason}")
 
 
 @contextmanager

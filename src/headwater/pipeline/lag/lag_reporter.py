@@ -36,7 +36,7 @@ from headwater.pipeline.lag.group_standings import GroupStandings, Standings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LOG: Final = logging.getLogger("headwater.pipeline.lag")
+_logger: Final = logging.getLogger("headwater.pipeline.lag")
 FLUSH_TIMEOUT_S: Final = 30.0
 EXIT_TIMEOUT_S: Final = 5.0
 
@@ -171,7 +171,7 @@ class LagReporter(StreamingQueryListener):
             self._changed.notify_all()
         if is_news:
             told = str(failure) if isinstance(failure, KafkaError) else repr(failure)
-            LOG.warning(
+            _logger.warning(
                 "The progress of a query was not committed as group '%s' on %s: %s",
                 due.key.group,
                 due.key.bootstrap_servers,
@@ -187,7 +187,7 @@ class LagReporter(StreamingQueryListener):
             try:
                 bus.waitUntilEmpty(int(timeout_s * 1000))
             except Exception as failure:
-                LOG.debug("Spark did not tell of all batches in time: %r", failure)
+                _logger.debug("Spark did not tell of all batches in time: %r", failure)
 
     def _spark_is_running(self) -> bool:
         context = getattr(self._session, "_sc", None)

@@ -111,10 +111,6 @@ class RunningPipeline:
             self._write()
             self._environment.wait(POLL_S)
 
-    def stop_now(self) -> None:
-        """End all queries in the middle of whatever they do."""
-        self._end(now=True)
-
     # -- looking ---------------------------------------------------------------------------------
 
     def _look(self) -> None:

@@ -3,5 +3,5 @@
 from headwater.base.errors import KafkaError
 
 
-class SparkUnavailable(KafkaError):
+class SparkUnavailableError(KafkaError):
     """Spark cannot be started; the message says what is missing."""

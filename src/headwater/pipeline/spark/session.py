@@ -22,9 +22,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from headwater.java.installation import ProgramUnavailable
+from headwater.java.installation import ProgramUnavailableError
 from headwater.java.runtime import FROM_PYPI, JavaRuntime, find_runtime, trimmed_home
-from headwater.pipeline.spark.errors import SparkUnavailable
+from headwater.pipeline.spark.errors import SparkUnavailableError
 from headwater.pipeline.spark.log_configuration import log_configuration_file
 from headwater.pipeline.spark.quick_python import quick_python
 from headwater.pipeline.spark.session_plan import (
@@ -60,7 +60,7 @@ def start_session(
 
     Without `master` it is what spark-submit or `spark-defaults.conf` say, else `local[*]`. Names in
     `configs` are Spark's; they win over everything. `say` is told in sentences what is going on.
-    `SparkUnavailable` says in one what is missing.
+    `SparkUnavailableError` says in one what is missing.
     """
     tell = say or (lambda sentence: None)
     version = require_pyspark()
@@ -91,7 +91,7 @@ def start_session(
     except PySparkRuntimeError as failure:
         if failure.getCondition() != "JAVA_GATEWAY_EXITED":
             raise
-        raise SparkUnavailable(
+        raise SparkUnavailableError(
             f"Java {runtime.version} ({runtime.java}) ended before Spark was up; what it said is "
             "above. Another Java can be named with JAVA_HOME."
         ) from failure
@@ -122,11 +122,11 @@ def require_pyspark() -> str:
     how = 'run `pip install "headwater[spark]"`.'
     missing = [name for name in ("pyspark", "pyarrow", "pandas") if not _is_installed(name)]
     if missing:
-        raise SparkUnavailable(f"Spark needs the Python package {missing[0]}: {how}")
+        raise SparkUnavailableError(f"Spark needs the Python package {missing[0]}: {how}")
     version = importlib.metadata.version("pyspark")
     if tuple(int(part) for part in version.split(".")[:2]) < SPARK_VERSION_MIN:
         newest = ".".join(map(str, SPARK_VERSION_MIN))
-        raise SparkUnavailable(f"PySpark {version} is older than {newest}: {how}")
+        raise SparkUnavailableError(f"PySpark {version} is older than {newest}: {how}")
     return version
 
 
@@ -161,8 +161,8 @@ def _installed_spark() -> Path:
 def _find_java() -> JavaRuntime:
     try:
         return find_runtime("Spark", JAVA_VERSION_MIN)
-    except ProgramUnavailable as missing:
-        raise SparkUnavailable(str(missing)) from missing
+    except ProgramUnavailableError as missing:
+        raise SparkUnavailableError(str(missing)) from missing
 
 
 def java_home(runtime: JavaRuntime) -> Path:

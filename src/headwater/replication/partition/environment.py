@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import Clock
+from headwater.base.threads import RunInThread
 from headwater.cluster.image.image import BrokerInfo
 from headwater.replication.partition.events import PartitionEvents
 from headwater.replication.partition.record_inspections import RecordInspections
 from headwater.replication.partition.write_failures import WriteFailures
-from headwater.storage.flush import RunInThread
 
 if TYPE_CHECKING:
     from headwater.replication.leading.isr_changes import IsrOwner

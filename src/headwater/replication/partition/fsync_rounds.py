@@ -11,8 +11,9 @@ import asyncio
 from collections.abc import Callable
 
 from headwater.base.background_tasks import BackgroundTasks
+from headwater.base.threads import RunInThread
 from headwater.storage.errors import LogStorageError
-from headwater.storage.flush import RunInThread, SharedFsync
+from headwater.storage.flush import SharedFsync
 from headwater.storage.partition_log import PartitionLog
 
 

@@ -28,6 +28,7 @@ from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import Clock
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
+from headwater.base.threads import RunInThread
 from headwater.cluster.image.change import ImageChange
 from headwater.cluster.image.image import ClusterImage, PartitionImage, TopicImage
 from headwater.replication.leading.resignation import Resignation
@@ -38,7 +39,6 @@ from headwater.replication.partition.partition import Partition
 from headwater.replication.partition.replica_logs import ReplicaLogs
 from headwater.replication.partition.write_failures import WriteFailures
 from headwater.storage.directories.log_directories import LogDirectories
-from headwater.storage.flush import RunInThread
 from headwater.storage.partition_log import PartitionLog
 
 #: Logs that a thread makes before the event loop hears of it.

@@ -17,8 +17,8 @@ import traceback
 from typing import Final
 
 from headwater.base.errors import KafkaError
+from headwater.base.threads import RunInThread
 from headwater.storage.append.leader import PreparedBatches, prepare_batches
-from headwater.storage.flush import RunInThread
 from headwater.storage.log_config import LogConfig
 from headwater.storage.producers.entry import AppendOrigin
 from headwater.wire.records import Buffer, DecompressedTooLargeError
@@ -54,23 +54,18 @@ async def _prepare(
     now_ms: int,
     max_decompressed_bytes: int,
 ) -> PreparedBatches:
-    prepared: list[PreparedBatches] = []
-
-    def prepare() -> None:
+    def prepare() -> PreparedBatches:
         try:
-            prepared.append(
-                prepare_batches(
-                    records,
-                    config,
-                    now_ms,
-                    AppendOrigin.CLIENT,
-                    max_decompressed_bytes=max_decompressed_bytes,
-                )
+            return prepare_batches(
+                records,
+                config,
+                now_ms,
+                AppendOrigin.CLIENT,
+                max_decompressed_bytes=max_decompressed_bytes,
             )
         except KafkaError as error:
             # As long as an error is around, its traceback keeps what was decompressed.
             traceback.clear_frames(error.__traceback__)
             raise
 
-    await run_in_thread(prepare)
-    return prepared[0]
+    return await run_in_thread(prepare)

@@ -19,12 +19,12 @@ from collections.abc import Callable, Collection, Iterable
 from headwater.base.clocks import Clock
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
+from headwater.base.threads import RunInThread
 from headwater.cluster.image.image import TopicImage
 from headwater.storage.directories.directory_room import NO_ROOM_ERRORS
 from headwater.storage.directories.log_creation import LogCreation, set_aside
 from headwater.storage.directories.log_directories import LogDirectories, NoLogDirectoryError
 from headwater.storage.errors import InconsistentTopicIdError, LogStorageError, is_exhaustion
-from headwater.storage.flush import RunInThread
 from headwater.storage.partition_log import PartitionLog
 
 _logger = logging.getLogger(__name__)
@@ -77,8 +77,7 @@ class ReplicaLogs:
             except NoLogDirectoryError as error:
                 self.failures[partition] = LogStorageError(str(error))
         if creations:
-            errors: dict[TopicPartition, OSError] = {}
-            await self._run_in_thread(lambda: _run_creations(creations, errors))
+            errors = await self._run_in_thread(lambda: _run_creations(creations))
             for creation in creations:
                 failure = errors.get(creation.partition)
                 if failure is None:
@@ -146,10 +145,12 @@ class ReplicaLogs:
                 _logger.error("%s", deletion.directory.fail(error))
 
 
-def _run_creations(creations: list[LogCreation], errors: dict[TopicPartition, OSError]) -> None:
+def _run_creations(creations: list[LogCreation]) -> dict[TopicPartition, OSError]:
     """In a thread: make logs, and say which could not be made."""
+    errors: dict[TopicPartition, OSError] = {}
     for creation in creations:
         try:
             creation.run()
         except OSError as error:
             errors[creation.partition] = error
+    return errors

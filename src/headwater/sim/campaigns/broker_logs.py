@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import uuid
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from headwater.base.ids import TopicPartition
 from headwater.sim.campaigns.logs import NOW_MS, batch_of
@@ -15,6 +16,8 @@ from headwater.storage.disk.files import FileSystem
 from headwater.storage.disk.handles import HandleCache
 from headwater.storage.log_config import LogConfig
 from headwater.storage.partition_log import PartitionLog
+
+T = TypeVar("T")
 
 CLUSTER_ID = "cluster-1"
 NODE_ID = 1
@@ -67,6 +70,6 @@ def orders(number: int) -> TopicPartition:
     return TopicPartition("orders", number)
 
 
-async def run_inline(function: Callable[[], None]) -> None:
+async def run_inline(work: Callable[[], T]) -> T:
     """What stands for a thread in tests."""
-    function()
+    return work()

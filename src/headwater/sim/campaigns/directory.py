@@ -17,6 +17,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from headwater.base.checks import require
 from headwater.base.ids import TopicPartition
 from headwater.sim.campaigns.broker_logs import append, open_directories
 from headwater.sim.campaigns.logs import NOW_MS, read_records
@@ -264,8 +265,9 @@ class DirectoryCampaign:
         assert {path: contents.get(path) for path in FOREIGN} == FOREIGN
 
     def _compare_log(self, log: PartitionLog, model: ModelLog, flushed: int) -> None:
-        directory = self.directories.directory_of(log.partition)
-        assert directory is not None
+        directory = require(
+            self.directories.directory_of(log.partition), "%s is in no directory", log.partition
+        )
         topic_id = directory.topic_ids.get(log.partition)
         if log.partition in self.undecided and topic_id is None:
             self.directories.check_topic_id(log.partition, model.topic_id)

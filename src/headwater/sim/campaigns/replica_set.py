@@ -11,8 +11,10 @@ import uuid
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 from random import Random
+from typing import NoReturn
 
 from headwater.base.background_tasks import BackgroundTasks
+from headwater.base.checks import require
 from headwater.base.clocks import ManualClock
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
@@ -76,7 +78,7 @@ class Proposals:
     def count(self, before: Iterable[int], after: Iterable[int]) -> None: ...
 
 
-async def _no_thread(work: object) -> None:
+async def _no_thread(_work: object) -> NoReturn:
     raise AssertionError("nothing here waits for the disk in a thread")
 
 
@@ -240,12 +242,12 @@ def _data(fetched: FetchedPartition) -> PartitionData:
             partition_index=number,
             diverging_epoch=EpochEndOffset(epoch=epoch, end_offset=end_offset),
         )
-    assert fetched.read is not None
-    region = fetched.read.log_read.region
+    read = require(fetched.read, "a fetch of %d found nothing and did not fail", number)
+    region = read.log_read.region
     return PartitionData(
         partition_index=number,
-        high_watermark=fetched.read.high_watermark,
-        log_start_offset=fetched.read.log_start_offset,
+        high_watermark=read.high_watermark,
+        log_start_offset=read.log_start_offset,
         records=b"" if region is None else region.read(),
     )
 

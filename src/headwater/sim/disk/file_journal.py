@@ -16,11 +16,11 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from headwater.base.checks import check
+from headwater.base.checks import require
+from headwater.base.threads import RunInThread
 from headwater.cluster.store.embedded.journal import Changes, JournalContent, NodeRow
 from headwater.cluster.store.errors import StoreWriteError
 from headwater.storage.disk.files import File, FileSystem
-from headwater.storage.flush import RunInThread
 
 FILE_NAME: Final = "metadata.journal"
 _HEADER: Final = struct.Struct(">II")
@@ -38,9 +38,7 @@ class FileJournal:
         self._is_broken = False
 
     async def load(self) -> JournalContent:
-        content: list[JournalContent] = []
-        await self._run_in_thread(lambda: content.append(self._load()))
-        return content[0]
+        return await self._run_in_thread(self._load)
 
     def _load(self) -> JournalContent:
         self._files.make_dir(self._path)
@@ -77,9 +75,8 @@ class FileJournal:
         )
 
     def _append(self, data: bytes) -> None:
-        file = self._file
-        check(file is not None, "the journal is not loaded")
-        if file is None or self._is_broken:
+        file = require(self._file, "the journal is not loaded")
+        if self._is_broken:
             raise StoreWriteError("The simulated journal takes no more changes.")
         try:
             file.write_at(self._end, data)

@@ -99,10 +99,6 @@ class FileNode:
     def size(self) -> int:
         return len(self.content)
 
-    @property
-    def has_pending(self) -> bool:
-        return bool(self._pending)
-
     def read(self, position: int, size: int) -> bytes:
         with memoryview(self.content) as view:
             return bytes(view[position : position + size])

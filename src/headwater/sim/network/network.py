@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import require
 from headwater.base.randomness import SeededRandom
 from headwater.sim.network.transport import Packet, SimulatedTransport
 from headwater.sim.process import SimulatedProcess, current_process
@@ -270,10 +270,7 @@ def _accept(listening: _Listening, transport: SimulatedTransport) -> None:
 
 
 def _caller() -> SimulatedProcess:
-    process = current_process()
-    if process is None:
-        raise InvariantViolation("only a process can use the network")
-    return process
+    return require(current_process(), "only a process can use the network")
 
 
 def _os_error(code: int, host: str | None, port: int) -> OSError:

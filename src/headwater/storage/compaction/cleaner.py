@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 
 from headwater.base.clocks import Clock
 from headwater.base.ids import TopicPartition
+from headwater.base.threads import RunInThread
 from headwater.storage.compaction.cleanable import (
     DirtySection,
     dirty_section,
@@ -43,7 +44,6 @@ from headwater.storage.compaction.compaction_plan import CleanerConfig, plan_com
 from headwater.storage.compaction.segment_swap import CompactionTicket, SegmentSwap
 from headwater.storage.disk.files import FileSystem
 from headwater.storage.errors import LogStorageError
-from headwater.storage.flush import RunInThread
 from headwater.storage.partition_log import PartitionLog
 
 _logger = logging.getLogger(__name__)

@@ -22,9 +22,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from headwater.base.threads import RunInThread
 from headwater.storage.compaction.cleaned_segment import remove_files_at
 from headwater.storage.compaction.compaction_job import CleanedGroup
-from headwater.storage.flush import RunInThread
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.segments.segment import LogSegment
 from headwater.storage.segments.segment_files import (

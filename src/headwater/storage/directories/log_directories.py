@@ -21,6 +21,7 @@ from uuid import UUID
 from headwater.base.checks import check
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition, topic_id_to_text
+from headwater.base.threads import RunInThread
 from headwater.storage.directories.future_log import settle_duplicates
 from headwater.storage.directories.log_creation import LogCreation, LogDeletion
 from headwater.storage.directories.log_directory import LoadProgress, LogDirectory
@@ -32,7 +33,6 @@ from headwater.storage.errors import (
     InconsistentTopicIdError,
     LogStorageError,
 )
-from headwater.storage.flush import RunInThread
 from headwater.storage.partition_log import PartitionLog
 
 #: Logs that a thread opens before the event loop hears of it; one, where each may take long.
@@ -125,12 +125,7 @@ class LogDirectories:
         steps = self.load(now_ms)
         count = 1
         while count:
-            reached: list[LoadProgress] = []
-
-            def advance(count: int = count, reached: list[LoadProgress] = reached) -> None:
-                reached.extend(islice(steps, count))
-
-            await run_in_thread(advance)
+            reached: list[LoadProgress] = await run_in_thread(partial(list, islice(steps, count)))
             for progress in reached:
                 if on_progress is not None:
                     on_progress(progress)

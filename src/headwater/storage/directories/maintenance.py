@@ -28,6 +28,7 @@ from weakref import WeakKeyDictionary
 from headwater.base.clocks import Clock
 from headwater.base.errors import KafkaError
 from headwater.base.settings import SettingValues
+from headwater.base.threads import RunInThread
 from headwater.storage.directories.directory_checkpoints import CheckpointWrite
 from headwater.storage.directories.future_log import FutureLog
 from headwater.storage.directories.log_directories import LogDirectories
@@ -39,7 +40,6 @@ from headwater.storage.directories.periodic_tasks import (
     run_periodically,
 )
 from headwater.storage.errors import LogStorageError
-from headwater.storage.flush import RunInThread
 from headwater.storage.log_config import LONG_MAX
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.retention import apply_retention, expired_segments

@@ -16,7 +16,7 @@ from typing import Final
 
 from headwater.base.checks import check
 from headwater.base.clocks import Clock
-from headwater.storage.flush import RunInThread
+from headwater.base.threads import RunInThread
 
 #: No timer is set for longer than that at once: event loops do not take just any number.
 _WAIT_MAX_S: Final = 3600.0

@@ -40,9 +40,8 @@ _QUORUM_NAME: Final = re.compile(r"quorum-state|[0-9]{20}-[0-9]{10}\.checkpoint.
 class PartitionRange(NamedTuple):
     """What the walk over a partition's log found, for its directory's checkpoints."""
 
-    #: The offset that names the first segment, and that of the active one.
+    #: The offset that names the first segment.
     first_base_offset: int
-    active_base_offset: int
     end_offset: int
     topic_id: uuid.UUID | None
 
@@ -88,7 +87,7 @@ class PartitionCheck:
         self._report.partition_count += 1
         end_offset = so_far.next_offset
         first, active = (bases[0], bases[-1]) if bases else (end_offset, end_offset)
-        return PartitionRange(first, active, max(end_offset, active), topic_id)
+        return PartitionRange(first, max(end_offset, active), topic_id)
 
     @property
     def _is_recovered(self) -> bool:

@@ -48,11 +48,6 @@ class OpenTransactions:
         return next(iter(self._open), None)
 
     @property
-    def first_undecided_producer_id(self) -> int | None:
-        """Whose the oldest open transaction is."""
-        return next(iter(self._open.values()), None)
-
-    @property
     def first_unstable_offset(self) -> int | None:
         """Where the oldest transaction begins that is open or unreplicated."""
         undecided = self.first_undecided_offset

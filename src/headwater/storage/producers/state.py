@@ -48,9 +48,6 @@ from headwater.wire.records import BatchHeader, ControlType, EndTransactionMarke
 #: Kafka's default of `producer.id.expiration.ms`.
 PRODUCER_ID_EXPIRATION_MS: Final = 86_400_000
 
-#: A transaction is late when it is open for so much longer than the longest that is allowed.
-LATE_TRANSACTION_BUFFER_MS: Final = 300_000
-
 
 class PendingAppend:
     """What an append will change, worked out but not in force."""
@@ -61,7 +58,8 @@ class PendingAppend:
         #: The end of the state that it builds on; applying it to another one is noticed.
         self.base_offset = base_offset
         self.end_offset = base_offset
-        #: Set if the batch was written before: then nothing is to be written or applied.
+        #: Set if the batch was written before: then nothing is to be written or applied, and the
+        #: producer, which has not heard that it was, is told the offsets that it got then.
         self.duplicate: BatchMetadata | None = None
         self.entries: dict[int, ProducerEntry] = {}
         #: First offset and producer id of each transaction that begins.
@@ -131,32 +129,7 @@ class ProducerStates:
         """
         return self._transactions.first_unstable_offset
 
-    def has_late_transaction(self, now_ms: int, transaction_timeout_max_ms: int) -> bool:
-        """Whether the oldest transaction was left hanging, going by its producer's last record."""
-        producer_id = self._transactions.first_undecided_producer_id
-        entry = self._entries.get(producer_id) if producer_id is not None else None
-        if entry is None or entry.last_timestamp <= 0:
-            return False
-        limit_ms = transaction_timeout_max_ms + LATE_TRANSACTION_BUFFER_MS
-        return now_ms - entry.last_timestamp > limit_ms
-
     # -- appending -------------------------------------------------------------------------------
-
-    def check_append(self, header: BatchHeader, *, origin: AppendOrigin) -> BatchMetadata | None:
-        """The earlier batch that this data batch repeats, or None if it may be written.
-
-        A repeated batch is no error: the producer did not hear that it was written, and is to be
-        told the offsets that it got then.
-        """
-        entry = self._entries.get(header.producer_id)
-        if entry is None:
-            entry = ProducerEntry(header.producer_id)
-        elif origin is AppendOrigin.CLIENT:
-            duplicate = entry.find_duplicate(header)
-            if duplicate is not None:
-                return duplicate
-        check_data(entry, header, origin, self.partition)
-        return None
 
     def prepare(self, batches: Iterable[AppendedBatch], *, origin: AppendOrigin) -> PendingAppend:
         """Work out what appending these batches in turn would change; raise if one is refused."""

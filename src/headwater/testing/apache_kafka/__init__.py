@@ -22,18 +22,24 @@ from headwater.testing.apache_kafka.dump_values import (
 from headwater.testing.apache_kafka.node import KafkaNode, KafkaNodeError
 from headwater.testing.apache_kafka.resolve import (
     KAFKA_VERSION,
-    ApacheKafkaUnavailable,
+    ApacheKafkaUnavailableError,
     Installation,
     find_installation,
     resolve,
 )
-from headwater.testing.apache_kafka.tools import TOOLS, ToolFailed, dump_log, run_tool, start_tool
+from headwater.testing.apache_kafka.tools import (
+    TOOLS,
+    ToolFailedError,
+    dump_log,
+    run_tool,
+    start_tool,
+)
 
 __all__ = [
     "KAFKA_VERSION",
     "TOOLS",
     "AbortedTransactionEntry",
-    "ApacheKafkaUnavailable",
+    "ApacheKafkaUnavailableError",
     "Dump",
     "DumpedBatch",
     "DumpedFile",
@@ -44,7 +50,7 @@ __all__ = [
     "OffsetIndexEntry",
     "ProducerSnapshotEntry",
     "TimeIndexEntry",
-    "ToolFailed",
+    "ToolFailedError",
     "dump_log",
     "find_installation",
     "parse_dump",

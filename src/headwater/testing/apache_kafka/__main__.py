@@ -7,7 +7,7 @@ import sys
 from headwater.java.installation import cache_root
 from headwater.testing.apache_kafka.resolve import (
     KAFKA_VERSION,
-    ApacheKafkaUnavailable,
+    ApacheKafkaUnavailableError,
     resolve,
 )
 from headwater.testing.apache_kafka.tools import TOOLS, tool_command
@@ -26,7 +26,7 @@ def main() -> None:
     options = parser.parse_args()
     try:
         kafka = resolve(lambda line: print(line, file=sys.stderr, flush=True))
-    except ApacheKafkaUnavailable as unavailable:
+    except ApacheKafkaUnavailableError as unavailable:
         sys.exit(str(unavailable))
     if options.command == "resolve":
         print(kafka.directory)

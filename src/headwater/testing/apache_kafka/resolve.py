@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from headwater.java.installation import Installation
-from headwater.java.installation import ProgramUnavailable as ApacheKafkaUnavailable
+from headwater.java.installation import ProgramUnavailableError as ApacheKafkaUnavailableError
 from headwater.java.release import Release
 
 KAFKA_VERSION = "4.1.2"
@@ -49,7 +49,7 @@ RELEASE = Release(
 
 __all__ = [
     "KAFKA_VERSION",
-    "ApacheKafkaUnavailable",
+    "ApacheKafkaUnavailableError",
     "Installation",
     "find_installation",
     "resolve",

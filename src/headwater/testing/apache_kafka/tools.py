@@ -64,7 +64,7 @@ MEASURING_FLAGS = ("-Xmx512m", "-XX:+UseG1GC")
 FILES_ARGUMENT_SIZE_MAX = 100_000
 
 
-class ToolFailed(Exception):
+class ToolFailedError(Exception):
     """A tool took too long or ended with an error; the message holds what it wrote last."""
 
 
@@ -100,14 +100,14 @@ def run_tool(
     check_exit: bool = True,
     kafka: Installation | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run the tool `name` to its end; `ToolFailed` if it takes too long or, when checked, fails."""
+    """Run the tool `name` to its end; `ToolFailedError` if it takes too long or fails checked."""
     process = start_process(tool_command(name, args, kafka), stdin=subprocess.PIPE)
     try:
         stdout, stderr = process.communicate((input or "").encode(), timeout=timeout_s)
     except subprocess.TimeoutExpired:
         kill_process(process)
         stdout, stderr = process.communicate()
-        raise ToolFailed(
+        raise ToolFailedError(
             f"{name} did not end within {timeout_s} s and wrote:\n{_tail(stdout + stderr)}"
         ) from None
     except BaseException:
@@ -115,7 +115,7 @@ def run_tool(
         raise
     forget_process(process)
     if check_exit and process.returncode != 0:
-        raise ToolFailed(
+        raise ToolFailedError(
             f"{name} ended with exit code {process.returncode} and wrote:\n{_tail(stdout + stderr)}"
         )
     return subprocess.CompletedProcess(

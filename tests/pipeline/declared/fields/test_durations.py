@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from headwater.pipeline.declared.fields.durations import (
     DURATION_MS_MAX,
     DurationError,
-    duration_words,
     parse_duration_ms,
     parse_moment_ms,
 )
@@ -50,8 +49,10 @@ def test_what_is_no_duration(text: str, sentence: str) -> None:
 
 
 @given(st.integers(0, DURATION_MS_MAX))
-def test_what_is_written_is_read(duration_ms: int) -> None:
-    assert parse_duration_ms(duration_words(duration_ms)) == duration_ms
+def test_every_number_of_milliseconds_is_read_exactly(duration_ms: int) -> None:
+    days, rest_ms = divmod(duration_ms, 86_400_000)
+    assert parse_duration_ms(f"{duration_ms} ms") == duration_ms
+    assert parse_duration_ms(f"{days} days {rest_ms} ms") == duration_ms
 
 
 @pytest.mark.parametrize(

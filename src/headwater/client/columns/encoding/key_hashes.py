@@ -5,17 +5,14 @@ level by level, the first word of every key, then the second of every key that h
 A long key would make many levels for itself alone, so it is hashed alone.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from headwater.client.columns.varint_arrays import Bytes, Longs
-from headwater.client.partitioner import SEED, murmur2, partition_for_key
+from headwater.client.partitioner import SEED, murmur2
 
-#: With fewer keys the arrays cost more than hashing one by one, of which some are remembered.
-_KEYS_MIN: Final = 32
 _LONG_KEY_BYTES: Final = 512
 
 _MULTIPLIER: Final = np.uint32(0x5BD1_E995)
@@ -23,18 +20,8 @@ _MULTIPLIER: Final = np.uint32(0x5BD1_E995)
 _Hashes = npt.NDArray[np.uint32]
 
 
-def partition_keys(keys: Sequence[bytes], partition_count: int) -> list[int]:
-    """Where Java's client would send records with these keys."""
-    if len(keys) < _KEYS_MIN:
-        return [partition_for_key(key, partition_count) for key in keys]
-    sizes = np.fromiter(map(len, keys), np.int64, len(keys))
-    data = np.frombuffer(b"".join(keys), np.uint8)
-    hashes = murmur2_of_fields(data, np.cumsum(sizes) - sizes, sizes)
-    partitions: list[int] = partitions_of(hashes, partition_count).tolist()
-    return partitions
-
-
 def partitions_of(hashes: _Hashes, partition_count: int) -> Longs:
+    """Where Java's client would send records whose keys have these hashes."""
     return (hashes & np.uint32(0x7FFF_FFFF)).astype(np.int64) % partition_count
 
 

@@ -21,7 +21,7 @@ from headwater.client.consumer.interceptors import Interceptors
 from headwater.client.consumer.metrics import ConsumerMetrics
 from headwater.client.errors import DeadlineError
 
-_log = logging.getLogger("headwater.client")
+_logger = logging.getLogger("headwater.client")
 
 Offsets: TypeAlias = Mapping[TopicPartition, OffsetAndMetadata]
 #: Called with the offsets and the error, or None if they were committed.
@@ -162,7 +162,7 @@ def as_offsets(
 
 def _warn(offsets: Offsets, error: KafkaError | None) -> None:
     if error is not None:
-        _log.warning("The automatic commit of %d offsets failed: %s", len(offsets), error)
+        _logger.warning("The automatic commit of %d offsets failed: %s", len(offsets), error)
 
 
 def _unknown(error: BaseException) -> KafkaError:

@@ -41,7 +41,7 @@ from headwater.client.metadata_upkeep import MetadataUpkeep
 from headwater.client.retry import RetryPolicy
 from headwater.wire.messages.fetch import FetchResponse
 
-_log = logging.getLogger("headwater.client")
+_logger = logging.getLogger("headwater.client")
 
 #: Errors that no retry mends, for the user to hear.
 _TOLD: Final = frozenset(
@@ -211,7 +211,7 @@ class Fetcher:
         if response.error_code:
             if response.error_code not in SESSION_ERRORS:
                 self._upkeep.is_stale()
-                _log.warning(
+                _logger.warning(
                     "%s",
                     refusal(response.error_code, None, f"Fetching from broker {broker_id}"),
                 )
@@ -272,7 +272,7 @@ class Fetcher:
         else:
             self._upkeep.is_stale()
             if not error.retriable:
-                _log.warning("Fetching %s: %s", state.topic_partition, error)
+                _logger.warning("Fetching %s: %s", state.topic_partition, error)
 
     def _out_of_range(self, state: PartitionState) -> None:
         topic_partition, offset = state.topic_partition, state.fetch_offset
@@ -285,7 +285,7 @@ class Fetcher:
                 )
             )
             return
-        _log.info(
+        _logger.info(
             "%s does not have offset %d: going on from the %s one.",
             topic_partition,
             offset,

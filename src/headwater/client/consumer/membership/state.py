@@ -35,7 +35,7 @@ from headwater.client.coordinators import CoordinatorKind
 from headwater.client.retry import RetryPolicy
 from headwater.wire.schema import Message
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 #: Asks for metadata, of these topics too.
 Refresh = Callable[[Collection[str]], None]
@@ -199,7 +199,7 @@ class MembershipState(ABC):
 
     def _leave_if_overdue(self, now_s: float) -> None:
         if self._is_watched() and self._poll_limit.find_overdue(now_s):
-            _log.warning("Group %r: %s.", self._group_id, self._poll_limit.reason)
+            _logger.warning("Group %r: %s.", self._group_id, self._poll_limit.reason)
             self._say_farewell(self._poll_limit.reason, now_s)
             self._end_membership()
             self._lose(now_s)

@@ -7,7 +7,7 @@ records, of which none is lost by that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from headwater.base.errors import KafkaError
@@ -105,9 +105,6 @@ class PollSide:
         if failure is None and self._membership is not None and self._membership.failure:
             return self._membership.take_failure()
         return failure
-
-    def forget_failures(self, partitions: Collection[TopicPartition]) -> None:
-        self._failures.forget(partitions)
 
     def run_callbacks(self) -> None:
         if self._commits is not None:

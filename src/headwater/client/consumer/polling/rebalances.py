@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from headwater.base.checks import check
+from headwater.base.checks import require
 from headwater.base.ids import TopicPartition
 from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
 from headwater.client.consumer.committed.user_commits import GroupCommits
@@ -60,13 +60,12 @@ class Rebalances:
             self._changed(())
 
     def end(self, event: RebalanceEvent) -> None:
-        check(self._membership is not None, "a rebalance without a group")
+        membership = require(self._membership, "a rebalance without a group")
         if event.kind is RebalanceKind.ASSIGNED:
             self._metrics.rebalance_count += 1
         else:
             self._subscription.remove(event.partitions)
-        if self._membership is not None:
-            self._membership.event_handled(list(self._subscription.partitions), self._now_s())
+        membership.event_handled(list(self._subscription.partitions), self._now_s())
         self._changed(() if event.kind is RebalanceKind.ASSIGNED else event.partitions)
 
     async def commit_consumed(self, timeout_s: float) -> None:

@@ -47,7 +47,7 @@ from headwater.client.metadata_upkeep import MetadataUpkeep
 from headwater.client.retry import RetryPolicy
 from headwater.wire.schema import Message
 
-_log = logging.getLogger("headwater.client")
+_logger = logging.getLogger("headwater.client")
 
 #: In place of the version in which a partition was missed, once the user knows.
 _TOLD: Final = -1
@@ -235,7 +235,7 @@ class Positions:
             # No record is as new as that: the next one will be.
             state.request_reset(LATEST)
             return
-        _log.info("%s is read from offset %d on.", state.topic_partition, found.offset)
+        _logger.info("%s is read from offset %d on.", state.topic_partition, found.offset)
         state.set_position(found.offset)
         state.offset_epoch = found.leader_epoch
 
@@ -273,7 +273,7 @@ class Positions:
             state.settled()
             self._tell(error)
             return
-        _log.warning("%s", error)
+        _logger.warning("%s", error)
         if error.divergent_offset is None:
             state.request_reset()
         else:

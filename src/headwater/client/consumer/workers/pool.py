@@ -36,7 +36,7 @@ from headwater.client.consumer.workers.lanes import Ordering, WorkLanes
 from headwater.client.consumer.workers.windows import WorkWindows
 from headwater.client.kafka_errors import InvalidConfigError
 
-_log = logging.getLogger("headwater.client")
+_logger = logging.getLogger("headwater.client")
 
 _POLL_TIMEOUT_S: Final = 1.0
 
@@ -166,7 +166,7 @@ class WorkerPool:
 
     def _on_commit(self, offsets: Offsets, error: KafkaError | None) -> None:
         if error is not None:
-            _log.warning("Offsets are not committed, and will be later: %s", error)
+            _logger.warning("Offsets are not committed, and will be later: %s", error)
             return
         with self._lock:
             self._windows.committed(offsets)
@@ -193,7 +193,7 @@ class WorkerPool:
         try:
             self._consumer.commit(offsets, self._revoke_timeout_s)
         except KafkaError as error:
-            _log.warning("What is done is not committed, and will be done again: %s", error)
+            _logger.warning("What is done is not committed, and will be done again: %s", error)
 
     def _await_quiet(self, partitions: list[TopicPartition] | None) -> None:
         """Wait until nothing of these partitions, or of all, is being handled, or time is over."""
@@ -201,7 +201,7 @@ class WorkerPool:
             lambda: not self._lanes.running_count(partitions), self._revoke_timeout_s
         )
         if not is_quiet:
-            _log.warning(
+            _logger.warning(
                 "%d records are still being handled after %g s: they are not waited for, and may "
                 "be handled again.",
                 self._lanes.running_count(partitions),

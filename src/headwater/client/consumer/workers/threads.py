@@ -32,7 +32,7 @@ from headwater.client.consumer.interface import ConsumerInterface
 from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.consumer.workers.failure_policy import FailurePolicy, Handle, Interrupted
 
-_log = logging.getLogger("headwater.client")
+_logger = logging.getLogger("headwater.client")
 
 _POLL_TIMEOUT_S: Final = 1.0
 
@@ -109,7 +109,7 @@ class ConsumerThreads:
                         self._failure = self._failure or error
                     self.stop()
                     return
-                _log.warning("A consumer's thread failed and begins anew: %r", error)
+                _logger.warning("A consumer's thread failed and begins anew: %r", error)
                 self._ending.wait(self._restart_backoff_s)
 
     def _consume(self) -> None:
@@ -166,7 +166,7 @@ class ConsumerThreads:
                     }
                 )
             except KafkaError as error:
-                _log.warning("What is done is not committed, and may be done again: %s", error)
+                _logger.warning("What is done is not committed, and may be done again: %s", error)
 
 
 def _first_of_each(records: Iterable[ConsumerRecord]) -> dict[TopicPartition, ConsumerRecord]:

@@ -49,11 +49,6 @@ class RecordAccumulator:
         #: back less often, and threads spend their time on records and not on taking turns.
         self._memory_for_waiters = buffer_bytes // 256
         self._flush_count = 0
-        self._on_done: list[Callable[[ProduceBatch], None]] = [self._batch_ended]
-
-    def on_done(self, listener: Callable[[ProduceBatch], None]) -> None:
-        """Call it with every batch that has come to its end, before those who wait for it."""
-        self._on_done.insert(-1, listener)
 
     def queue(self, topic_partition: TopicPartition) -> PartitionQueue:
         queue = self._queues.get(topic_partition)
@@ -134,8 +129,7 @@ class RecordAccumulator:
 
     def _add(self, queue: PartitionQueue, batch: ProduceBatch) -> None:
         self.available_bytes -= batch.reserved_bytes
-        for listener in self._on_done:
-            batch.when_done(listener)
+        batch.when_done(self._batch_ended)
         queue.waiting.append(batch)
         self._filled[queue] = None
         self._unfinished[batch] = None

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from headwater.base.checks import check
+from headwater.base.checks import check, require
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.columns.encoding.batch_assembly import AssembledBatch, assemble_batch
@@ -221,8 +221,8 @@ class ProduceBatch:
 
     def _unpack(self) -> None:
         """Turn records that came as columns into lists."""
-        check(self.data is not None, "a batch is split that was never sent")
-        for record in decode_records(bytes(self.data) if self.data else b""):
+        data = require(self.data, "a batch is split that was never sent")
+        for record in decode_records(bytes(data)):
             self.add(
                 SerializedRecord(record.timestamp, record.key, record.value, record.headers, 0)
             )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
-
-from headwater.base.checks import check
+from headwater.base.checks import check, require
 from headwater.base.errors import KafkaError
 from headwater.client.errors import ClientClosedError
 from headwater.client.producer.record_metadata import RecordMetadata
@@ -61,5 +59,4 @@ class Shipment:
     def metadata(self) -> RecordMetadata:
         """Where it is, once it is done and nothing went wrong."""
         check(self._error is None, "a record that was refused is nowhere")
-        check(self._delivery is not None, "a record that was never sent is nowhere")
-        return cast("Delivery", self._delivery).result(0)
+        return require(self._delivery, "a record that was never sent is nowhere").result(0)

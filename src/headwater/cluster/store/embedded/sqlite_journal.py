@@ -12,12 +12,12 @@ overlap, hence one connection may wander from thread to thread.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
-from typing import Final, TypeVar
+from collections.abc import Iterator
+from typing import Final
 
+from headwater.base.threads import RunInThread
 from headwater.cluster.store.embedded.journal import Changes, JournalContent, NodeRow
 from headwater.cluster.store.errors import StoreFileError, StoreWriteError
-from headwater.storage.flush import RunInThread
 
 METADATA_FILE: Final = "metadata.sqlite"
 
@@ -43,8 +43,6 @@ PRAGMA user_version = {_FORMAT_VERSION};
 COMMIT;
 """
 
-T = TypeVar("T")
-
 
 class SqliteJournal:
     """Rows of nodes in a file; made by its path, opened by `load`."""
@@ -56,18 +54,13 @@ class SqliteJournal:
 
     async def load(self) -> JournalContent:
         """Open the file, or make it, and read all rows; raises StoreFileError."""
-        return await self._run(self._open_and_read)
+        return await self._run_in_thread(self._open_and_read)
 
     async def commit(self, changes: Changes, transaction_id: int) -> None:
-        await self._run(lambda: self._write(changes, transaction_id))
+        await self._run_in_thread(lambda: self._write(changes, transaction_id))
 
     async def close(self) -> None:
-        await self._run(self._close)
-
-    async def _run(self, call: Callable[[], T]) -> T:
-        results: list[T] = []
-        await self._run_in_thread(lambda: results.append(call()))
-        return results[0]
+        await self._run_in_thread(self._close)
 
     def _open_and_read(self) -> JournalContent:
         try:

@@ -44,7 +44,7 @@ _PAUSE_S: Final = 0.5
 # Between rounds over all servers while none answers; kazoo's own default goes up to a minute.
 _RETRY: Final = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_jitter": 0.4, "max_delay": 1.0}
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -112,7 +112,7 @@ class ZooKeeperConnector:
                 await asyncio.sleep(_PAUSE_S)
                 continue
             self._has_connected = True
-            _log.info("Session %#x with ZooKeeper at %s.", session.session_id, self._hosts)
+            _logger.info("Session %#x with ZooKeeper at %s.", session.session_id, self._hosts)
             return ZooKeeperStore(session, requests)
 
     def _new_session(self) -> tuple[KazooClient, ZooKeeperRequests, ZooKeeperSession]:
@@ -162,7 +162,7 @@ class ZooKeeperConnector:
                 if done:
                     return waiting.result()
                 waited_s += interval_s
-                _log.warning(
+                _logger.warning(
                     "ZooKeeper at %s has not answered for %d s. It is waited for.",
                     self._hosts,
                     waited_s,

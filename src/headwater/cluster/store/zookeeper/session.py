@@ -43,7 +43,7 @@ from headwater.cluster.store.zookeeper.requests import Request, ZooKeeperRequest
 #: pipe in which a few hundred have room while there is no connection; more would block the loop.
 IN_FLIGHT_MAX: Final = 100
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 
 class _Asked(NamedTuple):
@@ -164,7 +164,7 @@ class ZooKeeperSession:
     def _disconnected(self) -> None:
         self.is_connected = False
         if self._cut_off_timer is None and not self.is_over:
-            _log.info("The connection to ZooKeeper broke; trying to come back.")
+            _logger.info("The connection to ZooKeeper broke; trying to come back.")
             self._cut_off_timer = self._loop.call_later(
                 self.timeout_s, self._expire, "ZooKeeper could not be reached for so long"
             )
@@ -172,7 +172,7 @@ class ZooKeeperSession:
     def _expire(self, reason: str) -> None:
         if self.is_over:
             return
-        _log.warning("The session %#x is over: %s.", self.session_id, reason)
+        _logger.warning("The session %#x is over: %s.", self.session_id, reason)
         self._end()
         callbacks, self._expired_callbacks = self._expired_callbacks, []
         for callback in callbacks:
@@ -204,7 +204,7 @@ class ZooKeeperSession:
                 self._client.stop()
                 self._client.close()
             except Exception:
-                _log.debug("kazoo did not stop in order.", exc_info=True)
+                _logger.debug("kazoo did not stop in order.", exc_info=True)
             self.handler.post(self._stopped)
 
         if not self._is_stopping:

@@ -135,10 +135,6 @@ class ConsumerGroup(Group):
         """All topics that some member is subscribed to."""
         return frozenset().union(*map(self.topics_of, self.members.values()))
 
-    def regex_members(self, regex: str) -> int:
-        """How many members subscribe by that pattern."""
-        return sum(member.regex == regex for member in self.members.values())
-
     def preferred_assignor(self, supported: tuple[str, ...]) -> str:
         """What most members ask for; the first of the supported ones if nobody asks."""
         asked = (member.assignor for member in self.members.values())

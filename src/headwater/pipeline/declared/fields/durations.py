@@ -62,15 +62,6 @@ def parse_duration_ms(text: str) -> int:
     return round(total_ms)
 
 
-def duration_words(duration_ms: int) -> str:
-    """The shortest exact way to write it: `90 seconds`, `2 hours`."""
-    for unit in ("week", "day", "hour", "minute", "second"):
-        count, rest = divmod(duration_ms, _UNITS_MS[unit])
-        if count and not rest:
-            return f"{count} {unit}" + ("" if count == 1 else "s")
-    return f"{duration_ms} ms"
-
-
 def parse_moment_ms(text: str, now_ms: int) -> int:
     """Milliseconds since 1970 of an ISO 8601 time (UTC unless it names a zone), `now`, a duration
     with `ago`, or those milliseconds themselves.

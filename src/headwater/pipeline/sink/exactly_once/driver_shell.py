@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from pyspark.sql.datasource import WriterCommitMessage
 
+from headwater.base.checks import require
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.client.admin import Admin
 from headwater.client.producer.producer import Producer
@@ -100,9 +101,7 @@ class DriverShell:
 
     @property
     def _owned(self) -> Producer:
-        if self._producer is None:
-            raise RuntimeError("A driver decides before it has taken the query.")
-        return self._producer
+        return require(self._producer, "a driver decides before it has taken the query")
 
     def _take_query(self) -> None:
         self._producer = Producer(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import WriterCommitMessage
 
+from headwater.base.checks import require
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.client.admin import Admin
 from headwater.client.producer.producer import Producer
@@ -94,9 +95,7 @@ class TaskShell:
 
     @property
     def _owned(self) -> Producer:
-        if self._producer is None:
-            raise RuntimeError("A task writes before it has an id.")
-        return self._producer
+        return require(self._producer, "a task writes before it has an id")
 
     def _take_over(self, name: TaskName) -> bool:
         if self._producer is not None:

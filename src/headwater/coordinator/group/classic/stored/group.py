@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headwater.base.checks import check
+from headwater.base.checks import require
 from headwater.coordinator.group.classic.group import ClassicGroup
 from headwater.coordinator.group.classic.member import ClassicMember
 from headwater.coordinator.group.classic.state import ClassicState
@@ -58,8 +58,7 @@ def group_from(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
 
 
 def _stored_member(group: ClassicGroup, member: ClassicMember, assignment: bytes) -> MemberMetadata:
-    name = group.protocol_name
-    check(name is not None, "the group %s has no protocol to store", group.group_id)
+    name = require(group.protocol_name, "the group %s has no protocol to store", group.group_id)
     return MemberMetadata(
         member_id=member.member_id,
         group_instance_id=member.group_instance_id,
@@ -67,7 +66,7 @@ def _stored_member(group: ClassicGroup, member: ClassicMember, assignment: bytes
         client_host=member.client_host,
         rebalance_timeout=member.rebalance_timeout_ms,
         session_timeout=member.session_timeout_ms,
-        subscription=member.protocols[str(name)],
+        subscription=member.protocols[name],
         assignment=assignment,
     )
 
