@@ -67,6 +67,7 @@ format: $(STAMP)  ## Let ruff put the code into its format
 
 docs: $(STAMP)  ## Write the reference pages, and the types of settings, that come from tables in the source
 	$(BIN)/python -m tools.settings_reference > docs/settings.md
+	$(BIN)/python -m tools.api_reference > docs/apis.md
 	$(BIN)/python -m tools.client_reference settings > docs/client-settings.md
 	$(BIN)/python -m tools.client_reference errors > docs/client-errors.md
 	$(BIN)/python -m tools.typed_settings

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.broker.requests.api_table import API_TABLE
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.sim.hostile.campaign import (
     FuzzCampaign,
     FuzzReport,
@@ -66,11 +66,7 @@ def test_hostile_peers_do_no_harm(tmp_path: Path, seed: int) -> None:
 
 
 def test_half_of_the_cases_go_through_every_api_and_version() -> None:
-    served = [
-        (key, versions)
-        for key, versions in API_TABLE.versions.items()
-        if key not in INTER_BROKER_APIS
-    ]
+    served = [(key, card.versions) for key, card in CARDS.items() if key not in INTER_BROKER_APIS]
     pairs = served_pairs(served)
     kinds = [case(1, 2 * number, served).kind for number in range(len(pairs))]
     assert [kind.split()[:2] for kind in kinds] == [

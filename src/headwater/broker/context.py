@@ -14,6 +14,7 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.loop_timer import LoopTimer
 from headwater.base.threads import RunInThread
 from headwater.broker.metrics.broker_metrics import BrokerMetrics
+from headwater.broker.metrics.response_errors import error_codes
 from headwater.broker.requests.api_table import ApiTable
 from headwater.broker.requests.tasks import RequestTasks
 from headwater.broker.settings.broker_settings import BrokerSettings
@@ -25,6 +26,8 @@ from headwater.replication.partition.partitions import Partitions
 from headwater.replication.waiting.parked_requests import ParkedRequests
 from headwater.storage.directories.log_directories import LogDirectories
 from headwater.wire.api_keys import ApiKey
+from headwater.wire.frames import RequestHeader
+from headwater.wire.schema import Message
 
 if TYPE_CHECKING:
     from headwater.broker.access.broker_proof import BrokerProof
@@ -87,36 +90,34 @@ class BrokerContext:
 class RequestContext:
     """One request: who asks, in which version, and the broker that answers."""
 
-    __slots__ = (
-        "_started_s",
-        "api_key",
-        "api_version",
-        "broker",
-        "client_id",
-        "connection",
-        "correlation_id",
-        "refusal",
-    )
+    __slots__ = ("_started_s", "broker", "connection", "header", "refusal")
 
     def __init__(
-        self,
-        broker: BrokerContext,
-        *,
-        api_key: ApiKey,
-        api_version: int,
-        client_id: str | None,
-        correlation_id: int,
-        connection: Connection,
+        self, broker: BrokerContext, header: RequestHeader, connection: Connection
     ) -> None:
         self.broker = broker
-        self.api_key = api_key
-        self.api_version = api_version
-        self.client_id = client_id
-        self.correlation_id = correlation_id
+        self.header = header
         self.connection = connection
         #: Why the controller, which is another broker, could not be asked.
         self.refusal: KafkaError | None = None
         self._started_s = perf_counter()
+
+    # Produce and Fetch, which are hot, read the header itself: a property costs a call.
+    @property
+    def api_key(self) -> ApiKey:
+        return ApiKey(self.header.api_key)
+
+    @property
+    def api_version(self) -> int:
+        return self.header.api_version
+
+    @property
+    def client_id(self) -> str | None:
+        return self.header.client_id
+
+    @property
+    def correlation_id(self) -> int:
+        return self.header.correlation_id
 
     @property
     def is_broker(self) -> bool:
@@ -138,11 +139,17 @@ class RequestContext:
             raise self.refusal
         return self.broker.controller
 
+    def record_response(self, response: Message) -> None:
+        """This answer is given: metrics take note of how long it took, and of errors in it."""
+        self.record_answer()
+        for code in error_codes(response):
+            self.broker.metrics.record_error(self.header.api_key, code)
+
     def record_answer(self) -> None:
-        """The answer is given: metrics take note of how long it took."""
+        """An answer is given, and whoever made it has counted its errors."""
         # Not the loop's clock: that stands still while the loop works.
-        self.broker.metrics.record_request(self.api_key, perf_counter() - self._started_s)
+        self.broker.metrics.record_request(self.header.api_key, perf_counter() - self._started_s)
 
     def record_error(self, code: ErrorCode) -> None:
-        """A part of the answer is an error."""
-        self.broker.metrics.record_error(self.api_key, code)
+        """An error that `record_response` does not find, since it is not given the answer."""
+        self.broker.metrics.record_error(self.header.api_key, code)

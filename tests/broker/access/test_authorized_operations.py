@@ -3,9 +3,9 @@
 from headwater.broker.access.authorized_operations import (
     CLUSTER_OPERATIONS,
     TOPIC_OPERATIONS,
-    Operation,
     bit_field,
 )
+from headwater.broker.access.operations import Operation
 
 
 def test_without_an_authorizer_everything_is_allowed_as_in_kafka() -> None:

@@ -11,6 +11,7 @@ import pytest
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.access.broker_proof import BrokerProof
 from headwater.broker.context import BrokerContext, RequestContext
+from headwater.broker.handlers.cards.api_card import ApiCard
 from headwater.broker.metrics.broker_metrics import BrokerMetrics
 from headwater.broker.peers.channels import BrokerChannels
 from headwater.broker.requests.api_handler import ApiHandler
@@ -53,7 +54,9 @@ class _Broker:
         self.image = ClusterImage()
         self.listener_for_brokers: str | None = None
         self.api_table = build_table(
-            [] if handle is None else [ApiHandler(ApiKey.METADATA, handle, VersionRange(0, 9))]
+            []
+            if handle is None
+            else [ApiHandler(ApiCard(ApiKey.METADATA, versions=VersionRange(0, 9)), handle)]
         )
 
     def integer(self, name: str) -> int:

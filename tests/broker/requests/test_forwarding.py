@@ -11,6 +11,7 @@ import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import BrokerContext, RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.requests.forwarding import answer, ask_controller, is_refused
 from headwater.cluster.image.image import ClusterImage
@@ -19,6 +20,7 @@ from headwater.net.peer_errors import PeerTimeoutError, PeerUnavailableError
 from headwater.net.peer_identity import ANONYMOUS, PeerIdentity
 from headwater.sim.virtual_loop import VirtualLoop
 from headwater.wire.api_keys import ApiKey
+from headwater.wire.frames import RequestHeader
 from headwater.wire.messages.allocate_producer_ids import AllocateProducerIdsResponse
 from headwater.wire.messages.create_topics import (
     CreatableTopic,
@@ -87,15 +89,12 @@ class _Broker:
         self, client_id: str = "admin", identity: PeerIdentity = ANONYMOUS
     ) -> list[int]:
         handler = ApiHandler(
-            ApiKey.CREATE_TOPICS, self.handle, forwarded_until=cast(Any, self.is_seen)
+            CARDS[ApiKey.CREATE_TOPICS], self.handle, forwarded_until=cast(Any, self.is_seen)
         )
         context = RequestContext(
             cast(BrokerContext, self),
-            api_key=ApiKey.CREATE_TOPICS,
-            api_version=VERSION,
-            client_id=client_id,
-            correlation_id=1,
-            connection=cast(Connection, FakeConnection(identity=identity)),
+            RequestHeader(ApiKey.CREATE_TOPICS, VERSION, 1, client_id, body_position=0),
+            cast(Connection, FakeConnection(identity=identity)),
         )
         response = await answer(handler, REQUEST, context)
         assert isinstance(response, CreateTopicsResponse)

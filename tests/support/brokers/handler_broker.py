@@ -27,6 +27,7 @@ from headwater.net.connection import Connection
 from headwater.net.peer_identity import ANONYMOUS, PeerIdentity
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.codec import decode, encode
+from headwater.wire.frames import RequestHeader
 from headwater.wire.records import Record, encode_batch
 from headwater.wire.schema import Message
 
@@ -62,23 +63,19 @@ class HandlerBroker:
         handler = self.context.api_table.get(request.API_KEY)
         assert isinstance(handler, ApiHandler)
         if version is None:
-            version = handler.versions.highest
-        assert version in handler.versions
+            version = handler.card.versions.highest
+        assert version in handler.card.versions
         read, _ = decode(type(request), encode(request, version), version)
-        response = await handler.handle(read, self._request_context(handler.api_key, version))
+        context = self._request_context(handler.api_key, version)
+        response = await handler.handle(read, context)
+        context.record_response(response)
         assert isinstance(response, response_class)
         answer, _ = decode(response_class, encode(response, version), version)
         return answer
 
     def _request_context(self, api_key: ApiKey, version: int) -> RequestContext:
-        return RequestContext(
-            self.context,
-            api_key=api_key,
-            api_version=version,
-            client_id="test",
-            correlation_id=1,
-            connection=cast(Connection, self.connection),
-        )
+        header = RequestHeader(api_key, version, 1, "test", body_position=0)
+        return RequestContext(self.context, header, cast(Connection, self.connection))
 
     async def create_topic(
         self, name: str, *, partitions: int = 1, configs: Mapping[str, str] | None = None

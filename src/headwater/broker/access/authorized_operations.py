@@ -4,23 +4,9 @@ Each operation of an access control list has a number, and the bit of that numbe
 client may do it. Without an authorizer everybody may do all that the kind of resource knows.
 """
 
-from enum import IntEnum
 from typing import Final
 
-
-class Operation(IntEnum):
-    """What an access control list can allow; the numbers are Kafka's."""
-
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    CLUSTER_ACTION = 9
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
+from headwater.broker.access.operations import Operation
 
 
 def bit_field(*operations: Operation) -> int:

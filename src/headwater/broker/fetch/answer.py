@@ -105,6 +105,7 @@ class FetchAnswer:
         )
 
     def _error_data(self, fetched: FetchedPartition, error: KafkaError) -> PartitionData:
+        # Counted here: to look through every answer of Fetch for errors would cost each of them.
         self._context.record_error(error.code)
         target = fetched.target
         data = PartitionData(

@@ -1,1 +1,1 @@
-"""One module an API: the versions served, the handler, and its entry for the table."""
+"""One module an API: the handler, bound to its card; versions and access are in `cards`."""

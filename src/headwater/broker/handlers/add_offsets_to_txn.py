@@ -1,8 +1,4 @@
-"""AddOffsetsToTxn (API 25), versions 0 to 4: a group's offsets become part of a transaction.
-
-- v2: PRODUCER_FENCED.
-- v3: flexible.
-- v4: TRANSACTION_ABORTABLE.
+"""AddOffsetsToTxn (key 25): a group's offsets become part of a transaction.
 
 What is added is the partition of `__consumer_offsets` that the group belongs to, so the topic is
 made if it is not there yet. Clients of transaction version 2 do not ask: TxnOffsetCommit does it.
@@ -13,6 +9,7 @@ from __future__ import annotations
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.topics.coordinator_topics import CoordinatorKind
 from headwater.broker.transactions.requests import error_code
@@ -53,4 +50,4 @@ async def _add(request: AddOffsetsToTxnRequest, context: RequestContext) -> None
     )
 
 
-API = ApiHandler(ApiKey.ADD_OFFSETS_TO_TXN, handle)
+API = ApiHandler(CARDS[ApiKey.ADD_OFFSETS_TO_TXN], handle)

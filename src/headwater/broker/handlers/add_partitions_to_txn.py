@@ -1,13 +1,9 @@
-"""AddPartitionsToTxn (API 24), versions 0 to 5: partitions become part of a transaction.
+"""AddPartitionsToTxn (key 24): partitions become part of a transaction.
 
-- v0: one transaction.
-- v2: PRODUCER_FENCED.
-- v3: flexible.
-- v4: several transactions at once, and only to verify: for brokers. What they add is part of a
-  transaction of version 2, since their clients leave that to them (KIP-890). What is not part of
-  the transaction is TRANSACTION_ABORTABLE. Others hear CLUSTER_AUTHORIZATION_FAILED, as they do of
-  a Kafka whose ACLs allow cluster actions to brokers alone.
-- v5: clients know that error too.
+From version 4 on it is for brokers. What they add is part of a transaction of version 2, since
+their clients leave that to them (KIP-890). What is not part of the transaction is
+TRANSACTION_ABORTABLE. Others hear CLUSTER_AUTHORIZATION_FAILED, as they do of a Kafka whose ACLs
+allow cluster actions to brokers alone.
 
 All partitions of a transaction are added, or none: if one does not exist, the others get
 OPERATION_NOT_ATTEMPTED.
@@ -21,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.transactions.requests import error_code
 from headwater.coordinator.outcome import ProducerIdentity
@@ -55,7 +52,6 @@ async def handle(
             results_by_topic_v3_and_below=await _serve(transaction, context)
         )
     if not context.is_broker:
-        context.record_error(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     results = await asyncio.gather(*(_serve(each, context) for each in request.transactions))
     return AddPartitionsToTxnResponse(
@@ -98,7 +94,6 @@ def _unknown(
             missing.add(each)
     if not missing:
         return {}
-    context.record_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     return {
         each: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if each in missing
@@ -131,7 +126,6 @@ async def _ask_coordinator(
         )
     codes = dict.fromkeys(added, ErrorCode.NONE)
     if len(added) < len(partitions):
-        context.record_error(ErrorCode.TRANSACTION_ABORTABLE)
         codes.update(dict.fromkeys(partitions - added, ErrorCode.TRANSACTION_ABORTABLE))
     return codes
 
@@ -154,4 +148,4 @@ def _results(
     ]
 
 
-API = ApiHandler(ApiKey.ADD_PARTITIONS_TO_TXN, handle)
+API = ApiHandler(CARDS[ApiKey.ADD_PARTITIONS_TO_TXN], handle)

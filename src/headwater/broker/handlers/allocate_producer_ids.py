@@ -1,12 +1,13 @@
-"""AllocateProducerIds (API 67), version 0: the controller gives a broker a block of producer ids.
+"""AllocateProducerIds (key 67): the controller gives a broker a block of producer ids.
 
-For brokers only. A block is noted durably before it is given away, so no id is ever given twice.
+A block is noted durably before it is given away, so no id is ever given twice.
 """
 
 from __future__ import annotations
 
 from headwater.base.errors import KafkaError
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.peers.registered_brokers import check_broker_epoch
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.wire.api_keys import ApiKey
@@ -25,9 +26,8 @@ async def handle(
         check_broker_epoch(request.broker_id, request.broker_epoch, controller.image)
         block = await controller.allocate_producer_ids(request.broker_id)
     except KafkaError as error:
-        context.record_error(error.code)
         return AllocateProducerIdsResponse(error_code=error.code)
     return AllocateProducerIdsResponse(producer_id_start=block.start, producer_id_len=len(block))
 
 
-API = ApiHandler(ApiKey.ALLOCATE_PRODUCER_IDS, handle, brokers_only=True)
+API = ApiHandler(CARDS[ApiKey.ALLOCATE_PRODUCER_IDS], handle)

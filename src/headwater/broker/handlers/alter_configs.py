@@ -1,12 +1,10 @@
-"""AlterConfigs (API 33), versions 0 to 2: replace all settings of a topic or a broker.
-
-- v0, v1: resources with the settings that they shall have; what is not named is removed.
-- v2: flexible.
+"""AlterConfigs (key 33): replace all settings of a topic or a broker.
 
 Clients of today use IncrementalAlterConfigs instead. Levels of loggers cannot be changed so.
 """
 
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.settings.config_changes import ConfigOperation, Operation
 from headwater.broker.topics.config_alteration import ResourceChange, alter_configs
@@ -29,8 +27,6 @@ async def handle(request: AlterConfigsRequest, context: RequestContext) -> Alter
         for resource in request.resources
     ]
     outcomes = await alter_configs(context.broker, changes, validate_only=request.validate_only)
-    for error in filter(None, outcomes):
-        context.record_error(error.code)
     return AlterConfigsResponse(
         responses=[
             AlterConfigsResourceResponse(
@@ -44,4 +40,4 @@ async def handle(request: AlterConfigsRequest, context: RequestContext) -> Alter
     )
 
 
-API = ApiHandler(ApiKey.ALTER_CONFIGS, handle)
+API = ApiHandler(CARDS[ApiKey.ALTER_CONFIGS], handle)

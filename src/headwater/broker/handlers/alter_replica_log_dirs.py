@@ -1,7 +1,4 @@
-"""AlterReplicaLogDirs (API 34), versions 1 to 2: move logs between a broker's directories.
-
-- v1: directories, each with the partitions that shall be in it.
-- v2: flexible.
+"""AlterReplicaLogDirs (key 34): move logs between a broker's directories.
 
 The answer means that a move has begun, or that there is nothing to move; it goes on in the
 background, and DescribeLogDirs shows how far it is. A partition of another broker is answered with
@@ -11,6 +8,7 @@ REPLICA_NOT_AVAILABLE.
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.broker.context import BrokerContext, RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.alter_replica_log_dirs import (
@@ -45,7 +43,6 @@ def _move(context: RequestContext, partition: TopicPartition, path: str) -> Erro
         _check_is_here(broker, partition)
         broker.directories.moves.start(partition, path, broker.clock.wall_ms())
     except KafkaError as error:
-        context.record_error(error.code)
         return error.code
     return ErrorCode.NONE
 
@@ -59,4 +56,4 @@ def _check_is_here(broker: BrokerContext, partition: TopicPartition) -> None:
         raise
 
 
-API = ApiHandler(ApiKey.ALTER_REPLICA_LOG_DIRS, handle)
+API = ApiHandler(CARDS[ApiKey.ALTER_REPLICA_LOG_DIRS], handle)

@@ -1,11 +1,6 @@
 """ApiVersions (key 18): which APIs this broker serves, in which versions.
 
-Versions served: 0 to 4.
-
-    v3   flexible; the client names its software; features of the cluster in tagged fields
-    v4   features may start at version 0
-
-All comes from the API table, but for two quirks that real clients need. Produce is shown from
+All comes from the cards, but for two quirks that real clients need. Produce is shown from
 version 0 although 0 to 2 are refused: librdkafka takes a broker without them for one that cannot
 read gzip and snappy. And the finalized features are those of a Kafka whose clients may use
 transactions without AddPartitionsToTxn and the new group protocol, because a client that sees the
@@ -18,12 +13,14 @@ the client can ask again; so a client may always begin with this request.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from headwater.base.errors import ErrorCode
+from headwater.broker.handlers.cards.all_cards import CARDS
+from headwater.broker.handlers.cards.api_card import ApiCard
 from headwater.broker.requests.api_handler import ApiHandler
-from headwater.wire.api_keys import INTER_BROKER_APIS, ApiKey, VersionRange
+from headwater.wire.api_keys import INTER_BROKER_APIS, ApiKey
 from headwater.wire.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -42,24 +39,28 @@ _FEATURES_EPOCH: Final = 1
 _SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-def served_versions(versions: Mapping[ApiKey, VersionRange]) -> list[ApiVersion]:
-    """What the table serves, as clients are told."""
+def served_versions(cards: Iterable[ApiCard]) -> list[ApiVersion]:
+    """What is served, as clients are told."""
     return [
         ApiVersion(
-            api_key=api_key,
-            min_version=_PRODUCE_LOWEST_SHOWN if api_key is ApiKey.PRODUCE else lowest,
-            max_version=highest,
+            api_key=card.api_key,
+            min_version=_lowest_shown(card),
+            max_version=card.versions.highest,
         )
-        for api_key, (lowest, highest) in sorted(versions.items())
-        if api_key not in INTER_BROKER_APIS
+        for card in sorted(cards, key=lambda card: card.api_key)
+        if card.api_key not in INTER_BROKER_APIS
     ]
+
+
+def _lowest_shown(card: ApiCard) -> int:
+    return _PRODUCE_LOWEST_SHOWN if card.api_key is ApiKey.PRODUCE else card.versions.lowest
 
 
 def unsupported_version_response() -> ApiVersionsResponse:
     """For a client that asks in a version which this broker does not know; sent in version 0."""
     return ApiVersionsResponse(
         error_code=ErrorCode.UNSUPPORTED_VERSION,
-        api_keys=served_versions({API.api_key: API.versions}),
+        api_keys=served_versions([API.card]),
     )
 
 
@@ -70,7 +71,7 @@ async def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVer
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         context.connection.state["client_software"] = names
     return ApiVersionsResponse(
-        api_keys=served_versions(context.broker.api_table.versions),
+        api_keys=served_versions(context.broker.api_table.cards.values()),
         supported_features=[
             SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
             for name, (lowest, highest) in _FEATURES.items()
@@ -84,4 +85,4 @@ async def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVer
     )
 
 
-API = ApiHandler(ApiKey.API_VERSIONS, handle)
+API = ApiHandler(CARDS[ApiKey.API_VERSIONS], handle)

@@ -1,9 +1,6 @@
-"""BrokerHeartbeat (API 63), versions 0 to 2: a broker that wants to stop hands over what it leads.
+"""BrokerHeartbeat (key 63): a broker that wants to stop hands over what it leads.
 
-- v0: `want_shut_down`: the controller moves the broker's leaderships and takes it out of the ISRs.
-- v1, v2: directories that failed or take nothing new, which the controller does not care about.
-
-For brokers only. Whether a broker is alive its session with the metadata store tells, so this is
+Whether a broker is alive its session with the metadata store tells, so this is
 asked for nothing but a controlled shutdown. `should_shut_down` says that all was moved that can be.
 """
 
@@ -11,6 +8,7 @@ from __future__ import annotations
 
 from headwater.base.errors import KafkaError
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.peers.registered_brokers import check_broker_epoch
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.wire.api_keys import ApiKey
@@ -30,11 +28,10 @@ async def handle(
         if request.want_shut_down:
             await controller.shut_down_broker(request.broker_id, request.broker_epoch)
     except KafkaError as error:
-        context.record_error(error.code)
         return BrokerHeartbeatResponse(error_code=error.code)
     return BrokerHeartbeatResponse(
         is_caught_up=True, is_fenced=False, should_shut_down=request.want_shut_down
     )
 
 
-API = ApiHandler(ApiKey.BROKER_HEARTBEAT, handle, brokers_only=True)
+API = ApiHandler(CARDS[ApiKey.BROKER_HEARTBEAT], handle)

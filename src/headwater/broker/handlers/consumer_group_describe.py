@@ -1,9 +1,5 @@
 """ConsumerGroupDescribe (key 69): groups of the consumer protocol, their members and assignments.
 
-Versions served: 0 to 1, flexible from the start.
-
-    v1   tells of each member which protocol it speaks
-
 A group of the classic protocol is not found here: DescribeGroups shows those.
 """
 
@@ -11,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 
-from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.errors import KafkaError
 from headwater.broker.access.authorized_operations import GROUP_OPERATIONS
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.coordinator.group.classic.errors import check_group_id
 from headwater.wire.api_keys import ApiKey
@@ -29,9 +26,7 @@ async def handle(
 ) -> ConsumerGroupDescribeResponse:
     described = await asyncio.gather(*(_describe(name, context) for name in request.group_ids))
     for group in described:
-        if group.error_code:
-            context.record_error(ErrorCode.from_wire(group.error_code))
-        elif request.include_authorized_operations:
+        if request.include_authorized_operations and not group.error_code:
             group.authorized_operations = GROUP_OPERATIONS
     return ConsumerGroupDescribeResponse(groups=described)
 
@@ -46,4 +41,4 @@ async def _describe(group_id: str, context: RequestContext) -> DescribedGroup:
         return DescribedGroup(group_id=group_id, error_code=error.code, error_message=str(error))
 
 
-API = ApiHandler(ApiKey.CONSUMER_GROUP_DESCRIBE, handle)
+API = ApiHandler(CARDS[ApiKey.CONSUMER_GROUP_DESCRIBE], handle)

@@ -1,9 +1,5 @@
 """ConsumerGroupHeartbeat (key 68): the one request of members of the consumer group protocol.
 
-Versions served: 0 to 1, flexible from the start.
-
-    v1   regular expressions in subscriptions, and members choose their ids themselves
-
 With it a member joins (epoch 0), tells what has changed of it and what it has, hears what it may
 have, and leaves (epoch -1, or -2 for a static member that will be back).
 """
@@ -12,6 +8,7 @@ from __future__ import annotations
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.coordinator.group.classic.member import JoiningClient
 from headwater.wire.api_keys import ApiKey
@@ -37,8 +34,7 @@ async def handle(
             lambda shard, now_ms: shard.consumer.heartbeat(request, client, now_ms),
         )
     except KafkaError as error:
-        context.record_error(error.code)
         return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=str(error))
 
 
-API = ApiHandler(ApiKey.CONSUMER_GROUP_HEARTBEAT, handle)
+API = ApiHandler(CARDS[ApiKey.CONSUMER_GROUP_HEARTBEAT], handle)

@@ -1,8 +1,4 @@
-"""CreatePartitions (API 37), versions 0 to 3: raise the number of a topic's partitions.
-
-- v0: the new total; where the added ones go, or null to leave that to the controller.
-- v2: flexible.
-- v3: THROTTLING_QUOTA_EXCEEDED may be answered; there are no such quotas here.
+"""CreatePartitions (key 37): raise the number of a topic's partitions.
 
 The number cannot go down, and keys map to other partitions when it goes up. A topic that is named
 twice is refused once. Brokers other than the controller forward the request.
@@ -10,6 +6,7 @@ twice is refused once. Brokers other than the controller forward the request.
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.requests.fair_turns import in_turns
 from headwater.broker.topics.change_limits import check_change_count, within
@@ -38,7 +35,7 @@ async def handle(
     except KafkaError as error:
         outcomes = {topic.name: error for topic in request.topics}
     return CreatePartitionsResponse(
-        results=[_result(name, error, context) async for name, error in in_turns(outcomes.items())]
+        results=[_result(name, error) async for name, error in in_turns(outcomes.items())]
     )
 
 
@@ -49,12 +46,9 @@ def _new_partitions(topic: CreatePartitionsTopic) -> NewPartitions:
     return NewPartitions(topic.name, topic.count, replicas)
 
 
-def _result(
-    name: str, error: KafkaError | None, context: RequestContext
-) -> CreatePartitionsTopicResult:
+def _result(name: str, error: KafkaError | None) -> CreatePartitionsTopicResult:
     if error is None:
         return CreatePartitionsTopicResult(name=name, error_code=ErrorCode.NONE)
-    context.record_error(error.code)
     return CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=str(error))
 
 
@@ -71,4 +65,4 @@ def _is_seen(
     )
 
 
-API = ApiHandler(ApiKey.CREATE_PARTITIONS, handle, forwarded_until=_is_seen)
+API = ApiHandler(CARDS[ApiKey.CREATE_PARTITIONS], handle, forwarded_until=_is_seen)

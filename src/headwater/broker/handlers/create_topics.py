@@ -1,9 +1,4 @@
-"""CreateTopics (API 19), versions 2 to 7: create topics, or find out whether it could be done.
-
-- v2: names, numbers or a manual assignment, settings; validate only.
-- v4: -1 as number of partitions or replicas means the broker's default.
-- v5: flexible; the answer has the numbers and all settings of the new topic.
-- v7: topic ids in the answer.
+"""CreateTopics (key 19): create topics, or find out whether it could be done.
 
 The rules are the controller's; other brokers forward the request. Each topic has an outcome of its
 own; a name that comes twice is refused once, as in Kafka. When the request's time is over, topics
@@ -12,6 +7,7 @@ that are still being made are answered with REQUEST_TIMED_OUT.
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.requests.fair_turns import DESCRIPTIONS_PER_TURN, in_turns
 from headwater.broker.settings.config_entries import topic_entries
@@ -66,7 +62,6 @@ def _result(
     name: str, outcome: CreatedTopic | KafkaError, context: RequestContext
 ) -> CreatableTopicResult:
     if isinstance(outcome, KafkaError):
-        context.record_error(outcome.code)
         return CreatableTopicResult(
             name=name, error_code=outcome.code, error_message=str(outcome), configs=[]
         )
@@ -102,4 +97,4 @@ def _is_seen(
     )
 
 
-API = ApiHandler(ApiKey.CREATE_TOPICS, handle, forwarded_until=_is_seen)
+API = ApiHandler(CARDS[ApiKey.CREATE_TOPICS], handle, forwarded_until=_is_seen)

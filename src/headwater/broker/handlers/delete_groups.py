@@ -1,10 +1,4 @@
-"""DeleteGroups (key 42): delete groups that have no members, with all their offsets.
-
-Versions served: 0 to 2.
-
-    v1   throttling is announced before it happens
-    v2   flexible
-"""
+"""DeleteGroups (key 42): delete groups that have no members, with all their offsets."""
 
 from __future__ import annotations
 
@@ -12,6 +6,7 @@ import asyncio
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.delete_groups import (
@@ -40,9 +35,8 @@ async def _delete(group_id: str, context: RequestContext) -> ErrorCode:
         ):
             pass  # A large group goes piece by piece.
     except KafkaError as error:
-        context.record_error(error.code)
         return error.code
     return ErrorCode.NONE
 
 
-API = ApiHandler(ApiKey.DELETE_GROUPS, handle)
+API = ApiHandler(CARDS[ApiKey.DELETE_GROUPS], handle)

@@ -1,8 +1,4 @@
-"""DeleteRecords (API 21), versions 0 to 2: drop the records in front of an offset.
-
-- v0: an offset for each partition; -1 means the high watermark.
-- v1: nothing new.
-- v2: flexible.
+"""DeleteRecords (key 21): drop the records in front of an offset.
 
 Records of internal topics are the broker's own state, and those of a topic that is only compacted
 are the latest of each key: neither can be deleted like this. The answer waits until all live
@@ -11,6 +7,7 @@ replicas have followed, or until the request's time is over.
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.requests.fair_turns import in_turns
 from headwater.cluster.image.image import is_internal
@@ -61,7 +58,6 @@ def _delete(topic: str, number: int, offset: int, context: RequestContext) -> _O
         _check_allowed(partition)
         return AwaitedDeletion(partition, partition.delete_records(offset))
     except KafkaError as error:
-        context.record_error(error.code)
         return error
 
 
@@ -110,4 +106,4 @@ def _result(number: int, outcome: _Outcome) -> DeleteRecordsPartitionResult:
     )
 
 
-API = ApiHandler(ApiKey.DELETE_RECORDS, handle)
+API = ApiHandler(CARDS[ApiKey.DELETE_RECORDS], handle)

@@ -1,10 +1,4 @@
-"""DeleteTopics (API 20), versions 1 to 6: delete topics, by name or by id.
-
-- v1: names.
-- v3: TOPIC_DELETION_DISABLED; before, a broker that does not delete says INVALID_REQUEST.
-- v4: flexible.
-- v5: error messages.
-- v6: a name or an id for each topic, and both in the answer.
+"""DeleteTopics (key 20): delete topics, by name or by id.
 
 A topic that is named more than once, also once by name and once by id, is refused once: the client
 may not know what it is about to lose. Brokers other than the controller forward the request.
@@ -16,6 +10,7 @@ from collections import Counter
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import ZERO_TOPIC_ID
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.requests.fair_turns import in_turns
 from headwater.broker.topics.change_limits import check_change_count, within
@@ -40,7 +35,7 @@ async def handle(request: DeleteTopicsRequest, context: RequestContext) -> Delet
     try:
         check_change_count(len(wanted))
     except KafkaError as error:
-        return DeleteTopicsResponse(responses=await _refuse_all(wanted, error, context))
+        return DeleteTopicsResponse(responses=await _refuse_all(wanted, error))
     # What they are called is looked up now: afterwards the names and ids are gone.
     results, targets = _sort_out(wanted, context.broker.image)
     outcomes: dict[str | uuid.UUID, KafkaError | None]
@@ -52,16 +47,12 @@ async def handle(request: DeleteTopicsRequest, context: RequestContext) -> Delet
         outcome = outcomes[target]
         if outcome is not None:
             result.error_code, result.error_message = _told(outcome, context.api_version)
-    for result in results:
-        if result.error_code:
-            context.record_error(ErrorCode.from_wire(result.error_code))
     return DeleteTopicsResponse(responses=results)
 
 
 async def _refuse_all(
-    wanted: list[DeleteTopicState], error: KafkaError, context: RequestContext
+    wanted: list[DeleteTopicState], error: KafkaError
 ) -> list[DeletableTopicResult]:
-    context.record_error(error.code)
     reason = str(error)
     return [
         DeletableTopicResult(
@@ -136,4 +127,4 @@ def _is_seen(_: DeleteTopicsRequest, response: DeleteTopicsResponse, image: Clus
     )
 
 
-API = ApiHandler(ApiKey.DELETE_TOPICS, handle, forwarded_until=_is_seen)
+API = ApiHandler(CARDS[ApiKey.DELETE_TOPICS], handle, forwarded_until=_is_seen)

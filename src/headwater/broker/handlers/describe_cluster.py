@@ -1,14 +1,12 @@
-"""DescribeCluster (API 60), versions 0 to 2: the brokers and the id of the cluster.
+"""DescribeCluster (key 60): the brokers and the id of the cluster.
 
-- v0: brokers, cluster id, controller, and the operations that the client may do if it asks.
-- v1: endpoint type: brokers (1) or controllers (2). This is a broker's endpoint.
-- v2: brokers that are registered but fenced, on request; here a broker is registered while it is
-  alive, and no longer, so there are none.
+This is a broker's endpoint, and a broker is registered while it is alive, and no longer.
 """
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.access.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.peers.advertised_addresses import client_side
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.topics.partition_description import ReachableBrokers
@@ -29,7 +27,6 @@ async def handle(
     try:
         _check_endpoint_type(request.endpoint_type)
     except KafkaError as error:
-        context.record_error(error.code)
         return DescribeClusterResponse(error_code=error.code, error_message=str(error))
     image = context.broker.image
     reachable = ReachableBrokers(image, client_side(context))
@@ -61,4 +58,4 @@ def _check_endpoint_type(endpoint_type: int) -> None:
         )
 
 
-API = ApiHandler(ApiKey.DESCRIBE_CLUSTER, handle)
+API = ApiHandler(CARDS[ApiKey.DESCRIBE_CLUSTER], handle)

@@ -1,9 +1,4 @@
-"""DescribeConfigs (API 32), versions 1 to 4: the settings of topics, brokers and loggers.
-
-- v1: where a value comes from, and its synonyms on request.
-- v2: nothing new.
-- v3: the type of each setting, and what it means on request.
-- v4: flexible.
+"""DescribeConfigs (key 32): the settings of topics, brokers and loggers.
 
 A topic is named by its name, a broker by its number. The broker without a name stands for what was
 set for all brokers at run time. A resource type that has no settings here is an error of its own.
@@ -13,6 +8,7 @@ from collections.abc import Collection, Iterator
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import BrokerContext, RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.requests.fair_turns import DESCRIPTIONS_PER_TURN, in_turns
 from headwater.broker.settings.config_entries import (
@@ -72,7 +68,6 @@ def _describe(
             for entry in _entries(context.broker, resource.resource_type, result, names)
         ]
     except KafkaError as error:
-        context.record_error(error.code)
         result.error_code = error.code
         result.error_message = str(error)
     return result
@@ -130,4 +125,4 @@ def _result(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConf
     )
 
 
-API = ApiHandler(ApiKey.DESCRIBE_CONFIGS, handle)
+API = ApiHandler(CARDS[ApiKey.DESCRIBE_CONFIGS], handle)

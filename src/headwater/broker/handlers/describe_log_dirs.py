@@ -1,10 +1,4 @@
-"""DescribeLogDirs (API 35), versions 1 to 5: what lies in which log directory.
-
-- v1: partitions with their size and how far they are behind; null asks for all of them.
-- v2: flexible.
-- v3: an error of the whole request.
-- v4: the size of each directory's disk and the space left on it.
-- v5: whether a directory takes no new partitions; there are no such here.
+"""DescribeLogDirs (key 35): what lies in which log directory.
 
 A directory whose disk failed is answered with KAFKA_STORAGE_ERROR. A copy that is on its way to
 another directory is marked as a future replica, and its lag counts what is missing to the end of
@@ -15,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from headwater.base.errors import ErrorCode
 from headwater.broker.context import BrokerContext, RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.storage.directories.log_directory import LogDirectory
 from headwater.storage.partition_log import PartitionLog
@@ -49,7 +44,6 @@ def _describe(
 ) -> DescribeLogDirsResult:
     result = DescribeLogDirsResult(log_dir=directory.path)
     if not directory.is_online:
-        context.record_error(ErrorCode.KAFKA_STORAGE_ERROR)
         result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         return result
     result.total_bytes = directory.files.total_bytes(directory.path)
@@ -84,4 +78,4 @@ def _lag(log: PartitionLog, broker: BrokerContext, *, is_future: bool) -> int:
     return 0 if move is None else max(0, move.current.log_end_offset - log.log_end_offset)
 
 
-API = ApiHandler(ApiKey.DESCRIBE_LOG_DIRS, handle)
+API = ApiHandler(CARDS[ApiKey.DESCRIBE_LOG_DIRS], handle)

@@ -1,7 +1,5 @@
 """DescribeProducers (key 61): which producers a partition knows, and what they have open there.
 
-Versions served: 0.
-
 The leader of a partition answers. A producer whose transaction is open has the offset at which that
 begins; one that no coordinator knows of is a hanging transaction.
 """
@@ -10,6 +8,7 @@ from __future__ import annotations
 
 from headwater.base.errors import KafkaError
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.requests.fair_turns import in_turns
 from headwater.storage.producers.entry import ProducerEntry
@@ -43,7 +42,6 @@ def _describe(topic: str, number: int, context: RequestContext) -> PartitionResp
         partition = context.broker.partitions.get(topic, number)
         partition.check_leader()
     except KafkaError as error:
-        context.record_error(error.code)
         return PartitionResponse(
             partition_index=number, error_code=error.code, error_message=str(error)
         )
@@ -65,4 +63,4 @@ def _producer_state(entry: ProducerEntry) -> ProducerState:
     )
 
 
-API = ApiHandler(ApiKey.DESCRIBE_PRODUCERS, handle)
+API = ApiHandler(CARDS[ApiKey.DESCRIBE_PRODUCERS], handle)

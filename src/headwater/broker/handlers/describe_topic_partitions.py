@@ -1,7 +1,7 @@
-"""DescribeTopicPartitions (API 75), version 0: topics and partitions, a limited number at a time.
+"""DescribeTopicPartitions (key 75): topics and partitions, a limited number at a time.
 
-- v0: flexible from the start. No names means all topics. Topics come sorted by name; where the
-  limit cuts the list, the answer carries a cursor, the next topic and partition, to go on from.
+No names means all topics. Topics come sorted by name; where the limit cuts the list, the answer
+carries a cursor, the next topic and partition, to go on from.
 
 The limit is the smaller one of the client's and `max.request.partition.size.limit`. With a cursor,
 topics in front of it are left out. Topics that do not exist are answered with an error each, and
@@ -12,6 +12,7 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import validate_topic_name
 from headwater.broker.access.authorized_operations import TOPIC_OPERATIONS
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.peers.advertised_addresses import client_side
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.requests.fair_turns import in_turns
@@ -120,4 +121,4 @@ def _refusal(names: list[str]) -> DescribeTopicPartitionsResponse:
     )
 
 
-API = ApiHandler(ApiKey.DESCRIBE_TOPIC_PARTITIONS, handle)
+API = ApiHandler(CARDS[ApiKey.DESCRIBE_TOPIC_PARTITIONS], handle)

@@ -1,6 +1,4 @@
-"""DescribeTransactions (API 65), version 0: the state of transactional ids.
-
-- v0: flexible from the start.
+"""DescribeTransactions (key 65): the state of transactional ids.
 
 Only the coordinator of an id knows it; others answer NOT_COORDINATOR.
 """
@@ -11,6 +9,7 @@ from collections import defaultdict
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.coordinator.txn.transaction_metadata import TransactionMetadata
 from headwater.wire.api_keys import ApiKey
@@ -30,7 +29,6 @@ async def handle(
         try:
             described = _described(await _find(transactional_id, context))
         except KafkaError as error:
-            context.record_error(error.code)
             described = TransactionState(transactional_id=transactional_id, error_code=error.code)
         response.transaction_states.append(described)
     return response
@@ -67,4 +65,4 @@ def _described(metadata: TransactionMetadata) -> TransactionState:
     )
 
 
-API = ApiHandler(ApiKey.DESCRIBE_TRANSACTIONS, handle)
+API = ApiHandler(CARDS[ApiKey.DESCRIBE_TRANSACTIONS], handle)

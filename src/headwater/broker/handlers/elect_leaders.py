@@ -1,9 +1,7 @@
-"""ElectLeaders (API 43), versions 0 to 2: have leaders elected where it pleases.
+"""ElectLeaders (key 43): have leaders elected where it pleases.
 
-- v0: the preferred replica, the first of each partition's list, shall lead.
-- v1: the type of the election: preferred (0) or unclean (1), by which a replica that is not in
-  sync may lead a partition that has no leader, at the price of records; an error of the request.
-- v2: flexible.
+By an unclean election a replica that is not in sync may lead a partition that has no leader, at the
+price of records.
 
 No list of partitions means all of them; then those that need no election are left out of the
 answer. Brokers other than the controller forward the request.
@@ -16,6 +14,7 @@ from collections.abc import Mapping
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.requests.fair_turns import in_turns
 from headwater.broker.topics.change_limits import within
@@ -41,7 +40,6 @@ async def handle(request: ElectLeadersRequest, context: RequestContext) -> Elect
             request.timeout_ms, context.controller.elect_leaders(election_type, partitions)
         )
     except KafkaError as error:
-        context.record_error(error.code)
         if context.api_version >= _ERROR_SINCE:
             return ElectLeadersResponse(error_code=error.code)
         outcomes = dict.fromkeys(partitions or (), error)
@@ -50,8 +48,6 @@ async def handle(request: ElectLeadersRequest, context: RequestContext) -> Elect
         code = ErrorCode.NONE if outcome is None else outcome.code
         if partitions is None and code is ErrorCode.ELECTION_NOT_NEEDED:
             continue
-        if code:
-            context.record_error(code)
         topic = topics.setdefault(partition.topic, ReplicaElectionResult(topic=partition.topic))
         topic.partition_result.append(
             PartitionResult(
@@ -87,4 +83,4 @@ def _is_seen(_: ElectLeadersRequest, __: ElectLeadersResponse, ___: ClusterImage
     return True  # Who leads is not in the answer, and may change again at any time.
 
 
-API = ApiHandler(ApiKey.ELECT_LEADERS, handle, forwarded_until=_is_seen)
+API = ApiHandler(CARDS[ApiKey.ELECT_LEADERS], handle, forwarded_until=_is_seen)

@@ -1,10 +1,4 @@
-"""EndTxn (API 26), versions 0 to 5: a transaction is committed or aborted.
-
-- v2: PRODUCER_FENCED.
-- v3: flexible.
-- v4: TRANSACTION_ABORTABLE.
-- v5: transaction version 2 (KIP-890): the answer carries the producer id and the epoch of the next
-  transaction.
+"""EndTxn (key 26): a transaction is committed or aborted.
 
 The answer means that the outcome is decided for good; partitions get to know it soon after.
 """
@@ -13,6 +7,7 @@ from __future__ import annotations
 
 from headwater.base.errors import KafkaError
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.transactions.requests import error_code, with_producer_id
 from headwater.coordinator.outcome import ProducerIdentity
@@ -57,4 +52,4 @@ async def _end(request: EndTxnRequest, context: RequestContext) -> ProducerIdent
     )
 
 
-API = ApiHandler(ApiKey.END_TXN, handle)
+API = ApiHandler(CARDS[ApiKey.END_TXN], handle)

@@ -1,19 +1,5 @@
 """Fetch (key 1): read record batches of partitions, waiting for them if need be.
 
-Versions served: 4 to 18.
-
-    v4   isolation level, aborted transactions
-    v5   log start offset
-    v7   incremental fetch sessions
-    v9   the reader's leader epoch is checked
-    v10  zstd
-    v12  flexible; the leader finds out where a reader's log parted from its own
-    v13  topics by id
-    v15  a broker tells its replica id and epoch in a tagged field
-    v16  the answer may name the new leaders' addresses
-    v17  the directory id of a broker's replica
-    v18  a broker tells the high watermark that it knows
-
 An answer holds regions of log files, not bytes: the connection sends them from the page cache.
 Only leaders are read from. A follower's request tells the leader how far it is; it waits for
 appends, and a higher high watermark alone is no reason to answer it. What a leader acknowledges
@@ -32,6 +18,7 @@ from headwater.broker.fetch.answer import FetchAnswer
 from headwater.broker.fetch.replica_session import ReplicaSession
 from headwater.broker.fetch.session import FINAL_EPOCH, INVALID_SESSION_ID, FetchSession
 from headwater.broker.fetch.sessions import is_incremental
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ExchangeHandler
 from headwater.replication.fetch import (
     CONSUMER_REPLICA_ID,
@@ -63,7 +50,8 @@ _READ_COMMITTED = 1
 _WAIT_MAX_MS = 300_000
 
 
-def handle(exchange: Exchange, header: RequestHeader, context: RequestContext) -> None:
+def handle(exchange: Exchange, context: RequestContext) -> None:
+    header = context.header
     request, _ = decode(FetchRequest, exchange.frame, header.api_version, header.body_position)
     by_id = header.api_version >= _BY_ID_SINCE
     targets = _targets(request)
@@ -73,16 +61,16 @@ def handle(exchange: Exchange, header: RequestHeader, context: RequestContext) -
             context.check_speaks_for(replica.replica_id)
         session = _session(request, replica, targets, by_id=by_id, context=context)
     except KafkaError as error:
-        context.record_error(error.code)
-        _send(exchange, header, FetchResponse(error_code=error.code))
-        context.record_answer()
+        response = FetchResponse(error_code=error.code)
+        _send(exchange, header, response)
+        context.record_response(response)
         return
     incremental = is_incremental(request.session_epoch)
     if isinstance(session, ReplicaSession):
         session.begin_fetch(context.broker.clock.monotonic_ms())
     if session is not None and incremental:
         targets = session.targets()
-    fetch = _Fetch(exchange, header, context, session, targets, is_incremental=incremental)
+    fetch = _Fetch(exchange, context, session, targets, is_incremental=incremental)
     fetch.limits = FetchLimits(
         max_bytes=min(request.max_bytes, context.broker.settings.integer("fetch.max.bytes")),
         min_bytes=request.min_bytes,
@@ -158,7 +146,6 @@ class _Fetch:
     __slots__ = (
         "_context",
         "_exchange",
-        "_header",
         "_is_incremental",
         "_session",
         "_targets",
@@ -168,7 +155,6 @@ class _Fetch:
     def __init__(
         self,
         exchange: Exchange,
-        header: RequestHeader,
         context: RequestContext,
         session: FetchSession | None,
         targets: list[FetchTarget],
@@ -176,7 +162,6 @@ class _Fetch:
         is_incremental: bool,
     ) -> None:
         self._exchange = exchange
-        self._header = header
         self._context = context
         self._session = session
         self._targets = targets
@@ -244,7 +229,7 @@ class _Fetch:
                 shown = news
         answer = FetchAnswer(self._context, is_follower=self.limits.is_follower)
         session_id = INVALID_SESSION_ID if session is None else session.session_id
-        _send(self._exchange, self._header, answer.response(session_id, shown))
+        _send(self._exchange, self._context.header, answer.response(session_id, shown))
         self._context.record_answer()
 
 
@@ -254,4 +239,4 @@ def _send(exchange: Exchange, header: RequestHeader, response: FetchResponse) ->
     )
 
 
-API = ExchangeHandler(ApiKey.FETCH, handle)
+API = ExchangeHandler(CARDS[ApiKey.FETCH], handle)

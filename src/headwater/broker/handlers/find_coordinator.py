@@ -1,13 +1,5 @@
 """FindCoordinator (key 10): which broker coordinates a group or a transactional id.
 
-Versions served: 0 to 6.
-
-    v1   transactional ids too
-    v3   flexible
-    v4   several keys at once
-    v5   TRANSACTION_ABORTABLE
-    v6   share groups, which are not served
-
 The coordinator is the leader of the partition of the internal topic that the key belongs to. The
 topic is made when somebody first asks.
 """
@@ -16,6 +8,7 @@ from __future__ import annotations
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.peers.advertised_addresses import client_side
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.topics.coordinator_topics import CoordinatorKind
@@ -63,7 +56,6 @@ async def _find(key: str, key_type: int, context: RequestContext) -> Coordinator
                 ErrorCode.COORDINATOR_NOT_AVAILABLE, f"No broker coordinates {key} at the moment."
             )
     except KafkaError as error:
-        context.record_error(error.code)
         return Coordinator(
             key=key,
             node_id=_NONE,
@@ -83,4 +75,4 @@ def _kind(key_type: int) -> CoordinatorKind:
         ) from None
 
 
-API = ApiHandler(ApiKey.FIND_COORDINATOR, handle)
+API = ApiHandler(CARDS[ApiKey.FIND_COORDINATOR], handle)

@@ -1,16 +1,10 @@
-"""Heartbeat (key 12): a member of a classic group is alive, and hears whether to join again.
-
-Versions served: 0 to 4.
-
-    v1   throttle time
-    v3   group instance ids
-    v4   flexible
-"""
+"""Heartbeat (key 12): a member of a classic group is alive, and hears whether to join again."""
 
 from __future__ import annotations
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.coordinator.group.classic.errors import check_group_id
 from headwater.coordinator.group.shard import GroupShard
@@ -33,8 +27,7 @@ async def handle(request: HeartbeatRequest, context: RequestContext) -> Heartbea
         if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             # Nobody knows yet, and loading starts sessions anew: so the member need not worry.
             return HeartbeatResponse()
-        context.record_error(error.code)
         return HeartbeatResponse(error_code=error.code)
 
 
-API = ApiHandler(ApiKey.HEARTBEAT, handle)
+API = ApiHandler(CARDS[ApiKey.HEARTBEAT], handle)

@@ -1,11 +1,10 @@
-"""IncrementalAlterConfigs (API 44), versions 0 to 1: change some settings and leave the others.
+"""IncrementalAlterConfigs (key 44): change some settings and leave the others.
 
-- v0: set (0) or delete (1) a setting, append to (2) or subtract from (3) a list; of topics,
-  brokers and loggers. Each resource is changed as a whole or not at all.
-- v1: flexible.
+Of topics, brokers and loggers. Each resource is changed as a whole or not at all.
 """
 
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.settings.config_changes import ConfigOperation
 from headwater.broker.topics.config_alteration import ResourceChange, alter_configs
@@ -32,8 +31,6 @@ async def handle(
         for resource in request.resources
     ]
     outcomes = await alter_configs(context.broker, changes, validate_only=request.validate_only)
-    for error in filter(None, outcomes):
-        context.record_error(error.code)
     return IncrementalAlterConfigsResponse(
         responses=[
             AlterConfigsResourceResponse(
@@ -47,4 +44,4 @@ async def handle(
     )
 
 
-API = ApiHandler(ApiKey.INCREMENTAL_ALTER_CONFIGS, handle)
+API = ApiHandler(CARDS[ApiKey.INCREMENTAL_ALTER_CONFIGS], handle)

@@ -1,11 +1,4 @@
-"""InitProducerId (API 22), versions 0 to 6: a producer id and epoch.
-
-- v0: transactional id and transaction timeout.
-- v2: flexible.
-- v3: the producer's present id and epoch, when it wants to go on after an error (KIP-360).
-- v4: PRODUCER_FENCED for producers whose transactional id was taken over.
-- v5: TRANSACTION_ABORTABLE.
-- v6: two-phase commit: no timeout, and an open transaction may be kept (KIP-939).
+"""InitProducerId (key 22): a producer id and epoch.
 
 A producer without a transactional id gets a new id each time, whatever it had before: nothing ties
 the old one to it, and its sequence numbers begin anew. For one with a transactional id its
@@ -16,6 +9,7 @@ from __future__ import annotations
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.topics.coordinator_topics import CoordinatorKind
 from headwater.broker.transactions.requests import error_code, with_producer_id
@@ -89,4 +83,4 @@ async def _ask_coordinator(
     )
 
 
-API = ApiHandler(ApiKey.INIT_PRODUCER_ID, handle)
+API = ApiHandler(CARDS[ApiKey.INIT_PRODUCER_ID], handle)

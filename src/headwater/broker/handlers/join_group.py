@@ -1,16 +1,5 @@
 """JoinGroup (key 11): become a member of a group, or take part in its next generation.
 
-Versions served: 0 to 9.
-
-    v1   rebalance timeout
-    v2   throttle time
-    v4   a new member is handed its id first, with MEMBER_ID_REQUIRED
-    v5   group instance ids
-    v6   flexible
-    v7   the protocol type in the answer; no protocol name is null
-    v8   the reason
-    v9   the leader may be told to skip the assignment
-
 The answer comes when all members have joined, which may take as long as the rebalance timeout.
 """
 
@@ -18,6 +7,7 @@ from __future__ import annotations
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.coordinator.group.classic.errors import check_group_id
 from headwater.coordinator.group.classic.member import JoiningClient
@@ -45,12 +35,10 @@ async def handle(request: JoinGroupRequest, context: RequestContext) -> JoinGrou
         if error.code is ErrorCode.GROUP_MAX_SIZE_REACHED:
             member_id = ""  # The id that it was handed is forgotten.
         response = JoinGroupResponse(error_code=error.code, member_id=member_id)
-    if response.error_code:
-        context.record_error(ErrorCode.from_wire(response.error_code))
     response.protocol_name = response.protocol_name or (
         None if context.api_version >= _NULLABLE_NAME_SINCE else ""
     )
     return response
 
 
-API = ApiHandler(ApiKey.JOIN_GROUP, handle)
+API = ApiHandler(CARDS[ApiKey.JOIN_GROUP], handle)

@@ -1,17 +1,10 @@
-"""LeaveGroup (key 13): members go, so that the others need not wait for their sessions to end.
-
-Versions served: 0 to 5.
-
-    v1   throttle time
-    v3   several members, each answered for itself; group instance ids
-    v4   flexible
-    v5   the reason
-"""
+"""LeaveGroup (key 13): members go, so that the others need not wait for their sessions to end."""
 
 from __future__ import annotations
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.coordinator.group.classic.errors import check_group_id
 from headwater.wire.api_keys import ApiKey
@@ -35,16 +28,12 @@ async def handle(request: LeaveGroupRequest, context: RequestContext) -> LeaveGr
             request.group_id, lambda shard, now_ms: shard.classic.leave(request, now_ms)
         )
     except KafkaError as error:
-        context.record_error(error.code)
         if has_several and error.code is ErrorCode.UNKNOWN_MEMBER_ID:
             # A group that is not there has none of them, and each is told so for itself.
             return LeaveGroupResponse(
                 members=[_unknown(identity, error.code) for identity in request.members]
             )
         return LeaveGroupResponse(error_code=error.code)
-    for member in response.members:
-        if member.error_code:
-            context.record_error(ErrorCode.from_wire(member.error_code))
     if not has_several:
         return LeaveGroupResponse(error_code=response.members[0].error_code)
     return response
@@ -58,4 +47,4 @@ def _unknown(identity: MemberIdentity, code: ErrorCode) -> MemberResponse:
     )
 
 
-API = ApiHandler(ApiKey.LEAVE_GROUP, handle)
+API = ApiHandler(CARDS[ApiKey.LEAVE_GROUP], handle)

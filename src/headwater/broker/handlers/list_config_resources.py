@@ -1,14 +1,13 @@
-"""ListConfigResources (API 74), versions 0 to 1: what there is that has settings.
+"""ListConfigResources (key 74): what there is that has settings.
 
-- v0: subscriptions to client metrics, of which there are none here.
-- v1: any types of resources; none named means all. A type that does not exist is answered with
-  UNSUPPORTED_VERSION.
+A type that does not exist is answered with UNSUPPORTED_VERSION.
 """
 
 from collections.abc import Iterator
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import BrokerContext, RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.topics.config_alteration import ResourceType
 from headwater.wire.api_keys import ApiKey
@@ -47,4 +46,4 @@ def _names(broker: BrokerContext, resource_type: int) -> Iterator[str]:
         yield from map(str, broker.image.brokers)
 
 
-API = ApiHandler(ApiKey.LIST_CONFIG_RESOURCES, handle)
+API = ApiHandler(CARDS[ApiKey.LIST_CONFIG_RESOURCES], handle)

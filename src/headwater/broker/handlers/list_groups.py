@@ -1,12 +1,5 @@
 """ListGroups (key 16): all groups that this broker coordinates.
 
-Versions served: 0 to 5.
-
-    v1   throttle time
-    v3   flexible
-    v4   states, and a filter by them
-    v5   types (classic, consumer), and a filter by them
-
 Filters do not mind upper and lower case. While some groups are being loaded there is no answer, for
 it would lack them.
 """
@@ -15,6 +8,7 @@ from __future__ import annotations
 
 from headwater.base.errors import ErrorCode
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.list_groups import (
@@ -27,7 +21,6 @@ from headwater.wire.messages.list_groups import (
 async def handle(request: ListGroupsRequest, context: RequestContext) -> ListGroupsResponse:
     coordinator = context.broker.groups
     if coordinator.is_loading:
-        context.record_error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
@@ -47,4 +40,4 @@ async def handle(request: ListGroupsRequest, context: RequestContext) -> ListGro
     )
 
 
-API = ApiHandler(ApiKey.LIST_GROUPS, handle)
+API = ApiHandler(CARDS[ApiKey.LIST_GROUPS], handle)

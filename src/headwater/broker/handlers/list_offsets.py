@@ -1,17 +1,7 @@
-"""ListOffsets (API 2), versions 1 to 11: offsets by time, and the ends of partitions.
+"""ListOffsets (key 2): offsets by time, and the ends of partitions.
 
-- v1: one offset a partition, with its timestamp; -1 asks for the end, -2 for the start.
-- v2: isolation level: with read_committed the end is the last stable offset.
-- v4: leader epochs, the client's and that of the record.
-- v5: OFFSET_NOT_AVAILABLE while a new leader's high watermark is behind the start of its epoch:
-  it would name an end that lies in front of what consumers have read. Before, the answer is
-  LEADER_NOT_AVAILABLE.
-- v6: flexible.
-- v7: -3 asks for the record with the largest timestamp.
-- v8: -4 asks for the start of what is on the broker's own disk: here the start.
-- v9: -5 asks for the end of what is in tiered storage: there is none, so -1 is answered.
-- v10: a time limit for reading from tiered storage, which is not needed here.
-- v11: -6 asks for the first record that is not in tiered storage yet: unknown, as for -5.
+While a new leader's high watermark is behind the start of its epoch, the end of the partition is
+not known (OFFSET_NOT_AVAILABLE): it would lie in front of what consumers have read.
 """
 
 from collections import Counter
@@ -19,6 +9,7 @@ from typing import Final, NamedTuple
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.requests.fair_turns import in_turns
 from headwater.replication.partition.partition import Partition
@@ -85,7 +76,6 @@ async def handle(request: ListOffsetsRequest, context: RequestContext) -> ListOf
             answer.offset, answer.timestamp, answer.leader_epoch = found
         except KafkaError as error:
             answer.error_code = _told(error, context.api_version)
-            context.record_error(error.code)
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(name=name, partitions=list(of_topic.values()))
@@ -164,4 +154,4 @@ def _readable_end(partition: Partition, request: ListOffsetsRequest) -> int:
     return partition.high_watermark
 
 
-API = ApiHandler(ApiKey.LIST_OFFSETS, handle)
+API = ApiHandler(CARDS[ApiKey.LIST_OFFSETS], handle)

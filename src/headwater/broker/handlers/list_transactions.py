@@ -1,8 +1,4 @@
-"""ListTransactions (API 66), versions 0 to 2: the transactional ids that this broker coordinates.
-
-- v0: filters by state and producer id; flexible from the start.
-- v1: only those that began longer ago than a duration.
-- v2: only ids that match a pattern as a whole.
+"""ListTransactions (key 66): the transactional ids that this broker coordinates.
 
 Names of states that do not exist are told apart in the answer.
 """
@@ -11,6 +7,7 @@ from __future__ import annotations
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.requests.fair_turns import in_turns
 from headwater.coordinator.txn.transaction_filter import (
@@ -32,7 +29,6 @@ async def handle(
     try:
         return await _list(request, context)
     except KafkaError as error:
-        context.record_error(error.code)
         return ListTransactionsResponse(error_code=error.code)
 
 
@@ -67,4 +63,4 @@ async def _list(
     return response
 
 
-API = ApiHandler(ApiKey.LIST_TRANSACTIONS, handle)
+API = ApiHandler(CARDS[ApiKey.LIST_TRANSACTIONS], handle)

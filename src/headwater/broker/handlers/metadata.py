@@ -1,14 +1,4 @@
-"""Metadata (API 3), versions 0 to 13: the brokers, and topics with their partitions' leaders.
-
-- v0: an empty list of topics means all of them.
-- v1: null means all topics and an empty list none; rack, controller, internal topics marked.
-- v2: cluster id. v3: throttle time. v5: offline replicas. v7: leader epochs.
-- v4: the client says whether a missing topic may be created.
-- v6: LISTENER_NOT_FOUND for a leader that the client's listener cannot reach.
-- v8: the operations that the client may do, for each topic; also for the cluster, up to v10.
-- v9: flexible.
-- v10: topic ids in the answer. v12: and in the request, with null names.
-- v13: an error for the whole answer.
+"""Metadata (key 3): the brokers, and topics with their partitions' leaders.
 
 In v0 a replica that cannot be reached is left out and the partition marked; later versions list it.
 """
@@ -25,6 +15,7 @@ from headwater.broker.access.authorized_operations import (
     TOPIC_OPERATIONS,
 )
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.peers.advertised_addresses import client_side
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.requests.fair_turns import in_turns
@@ -198,4 +189,4 @@ def _unique(items: Iterable[_Item]) -> list[_Item]:
     return list(dict.fromkeys(items))
 
 
-API = ApiHandler(ApiKey.METADATA, handle)
+API = ApiHandler(CARDS[ApiKey.METADATA], handle)

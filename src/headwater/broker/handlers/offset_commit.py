@@ -1,16 +1,5 @@
 """OffsetCommit (key 8): a consumer, or somebody on behalf of a group, stores its offsets.
 
-Versions served: 2 to 10.
-
-    v2   until v4 the client may say how long the offsets are to be kept
-    v3   throttle time
-    v5   no retention time: the broker's setting alone counts
-    v6   leader epochs
-    v7   static members
-    v8   flexible
-    v9   members of the newer group protocol; GROUP_ID_NOT_FOUND, STALE_MEMBER_EPOCH
-    v10  topics by id
-
 Partitions that do not exist are answered here; the coordinator decides about the others together.
 """
 
@@ -19,6 +8,7 @@ from __future__ import annotations
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.cluster.image.image import ClusterImage, TopicImage
 from headwater.coordinator.group.offsets.commit import Committer, NewOffset
@@ -66,10 +56,6 @@ async def handle(request: OffsetCommitRequest, context: RequestContext) -> Offse
         codes = await _commit(request, offsets, context)
         for answer, code in zip(awaited, codes, strict=True):
             answer.error_code = code
-    for given_topic in response.topics:
-        for given in given_topic.partitions:
-            if given.error_code:
-                context.record_error(ErrorCode.from_wire(given.error_code))
     return response
 
 
@@ -111,4 +97,4 @@ def _new_offset(
     )
 
 
-API = ApiHandler(ApiKey.OFFSET_COMMIT, handle)
+API = ApiHandler(CARDS[ApiKey.OFFSET_COMMIT], handle)

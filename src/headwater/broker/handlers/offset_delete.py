@@ -1,7 +1,5 @@
 """OffsetDelete (key 47): forget committed offsets that no member of the group uses.
 
-Versions served: 0.
-
 The group is answered for as a whole, or else each partition. A partition without a committed offset
 is no error, one that does not exist is.
 """
@@ -11,6 +9,7 @@ from __future__ import annotations
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.offset_delete import (
@@ -44,14 +43,9 @@ async def handle(request: OffsetDeleteRequest, context: RequestContext) -> Offse
         try:
             codes = await _delete(request.group_id, partitions, context)
         except KafkaError as error:
-            context.record_error(error.code)
             return OffsetDeleteResponse(error_code=error.code)
         for answer, code in zip(awaited, codes, strict=True):
             answer.error_code = code
-    for given_topic in response.topics:
-        for given in given_topic.partitions:
-            if given.error_code:
-                context.record_error(ErrorCode.from_wire(given.error_code))
     return response
 
 
@@ -65,4 +59,4 @@ async def _delete(
     )
 
 
-API = ApiHandler(ApiKey.OFFSET_DELETE, handle)
+API = ApiHandler(CARDS[ApiKey.OFFSET_DELETE], handle)

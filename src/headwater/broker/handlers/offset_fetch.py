@@ -1,16 +1,5 @@
 """OffsetFetch (key 9): the offsets that groups have committed.
 
-Versions served: 1 to 10.
-
-    v2   all topics of a group (null); an error for the group as a whole
-    v3   throttle time
-    v5   leader epochs
-    v6   flexible
-    v7   require_stable: UNSTABLE_OFFSET_COMMIT while a transaction on an offset is open
-    v8   several groups at once
-    v9   members of the newer group protocol; UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH
-    v10  topics by id
-
 A partition, or a group, of which nothing is known has the offset -1 and no error. A broker that is
 cut off from the metadata store may have been replaced, and tells no stable offsets until it knows.
 
@@ -29,6 +18,7 @@ from typing import NamedTuple
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.requests.image_waits import wait_for_image
 from headwater.coordinator.group.offsets.fetch import FetchedOffset, WantedOffset
@@ -174,9 +164,6 @@ async def _ask(
         # Whoever reads what is committed must not begin again at what was committed once. Asked
         # after the reading: time may have passed in it.
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-    for offset in fetched:
-        if offset.error_code:
-            context.record_error(offset.error_code)
     return fetched
 
 
@@ -230,8 +217,7 @@ def _refusal(error: KafkaError, group_id: str, context: RequestContext) -> Error
             code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         else:
             code = ErrorCode.NOT_COORDINATOR
-    context.record_error(code)
     return code
 
 
-API = ApiHandler(ApiKey.OFFSET_FETCH, handle)
+API = ApiHandler(CARDS[ApiKey.OFFSET_FETCH], handle)

@@ -1,15 +1,12 @@
-"""OffsetForLeaderEpoch (API 23), versions 2 to 4: where the records of a leader's term end.
+"""OffsetForLeaderEpoch (key 23): where the records of a leader's term end.
 
 A consumer or follower that has read records of an epoch asks whether its position still exists
 after an election: if the epoch ended in front of it, the log was truncated under it.
-
-- v2: the client's current leader epoch, which is checked against the broker's.
-- v3: replica id; -1 for a consumer.
-- v4: flexible.
 """
 
 from headwater.base.errors import KafkaError
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.requests.fair_turns import in_turns
 from headwater.wire.api_keys import ApiKey
@@ -42,9 +39,8 @@ def _find(topic: str, asked: OffsetForLeaderPartition, context: RequestContext) 
         partition.check_leader(asked.current_leader_epoch)
         epoch, end_offset = partition.end_offset_for(asked.leader_epoch)
     except KafkaError as error:
-        context.record_error(error.code)
         return EpochEndOffset(partition=asked.partition, error_code=error.code)
     return EpochEndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)
 
 
-API = ApiHandler(ApiKey.OFFSET_FOR_LEADER_EPOCH, handle)
+API = ApiHandler(CARDS[ApiKey.OFFSET_FOR_LEADER_EPOCH], handle)

@@ -1,20 +1,10 @@
 """Produce (key 0): append record batches to partitions.
 
-Versions served: 3 to 13. ApiVersions shows 0 to 13, see `api_versions`.
-
-    v3   the current batch format; older ones are refused
-    v5   the answer has the log start offset
-    v7   zstd is allowed
-    v8   the answer tells which records of a batch were refused, and why
-    v9   flexible
-    v10  the answer may name the new leader
-    v12  transactions without AddPartitionsToTxn
-    v13  topics by id
-
 The batches stay where the connection received them: their header is checked, offset and epoch are
 patched in place, and the buffer goes to the file. A batch that begins a transaction in its
 partition waits for the transaction's coordinator first, see `produce.transaction`. With acks=0
 there is no answer; an error closes the connection, which is all that such a producer can notice.
+ApiVersions shows versions from 0 on, see `api_versions`.
 """
 
 from __future__ import annotations
@@ -22,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from headwater.base.errors import KafkaError
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.produce.answer import ProduceAnswer
 from headwater.broker.produce.appends import ProduceAppends
 from headwater.broker.requests.api_handler import ExchangeHandler
@@ -29,7 +20,6 @@ from headwater.replication.partition.options import ACKS_ALL
 from headwater.replication.partition.partition import Partition
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.codec import decode
-from headwater.wire.frames import RequestHeader
 from headwater.wire.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
@@ -51,12 +41,13 @@ if TYPE_CHECKING:
 _ANSWERED_ACKS: Final = (1, ACKS_ALL)
 
 
-def handle(exchange: Exchange, header: RequestHeader, context: RequestContext) -> None:
-    if header.api_version >= FLEXIBLE_SINCE and _handle_single(exchange, header, context):
+def handle(exchange: Exchange, context: RequestContext) -> None:
+    header = context.header
+    if header.api_version >= FLEXIBLE_SINCE and _handle_single(exchange, context):
         return
     request, _ = decode(ProduceRequest, exchange.frame, header.api_version, header.body_position)
     answer = ProduceAnswer(exchange, context, acks=request.acks, timeout_ms=request.timeout_ms)
-    appends = ProduceAppends(exchange, header, context, request, answer)
+    appends = ProduceAppends(exchange, context, request, answer)
     response = appends.append_all()
     if appends.preparing:
         context.broker.tasks.spawn(appends.finish_later(response))
@@ -64,9 +55,9 @@ def handle(exchange: Exchange, header: RequestHeader, context: RequestContext) -
         answer.finish(response)
 
 
-def _handle_single(exchange: Exchange, header: RequestHeader, context: RequestContext) -> bool:
+def _handle_single(exchange: Exchange, context: RequestContext) -> bool:
     """The short way, for one ordinary batch; false, and nothing done, if it is something else."""
-    broker = context.broker
+    broker, header = context.broker, context.header
     single = read_single_produce(exchange.frame, header.body_position, header.api_version)
     if single is None or single.acks not in _ANSWERED_ACKS:
         return False
@@ -88,7 +79,7 @@ def _handle_single(exchange: Exchange, header: RequestHeader, context: RequestCo
         return False
     log = partition.log
     if failure is not None or not partition.is_safe_at_once(log.log_end_offset, acks):
-        _finish_single(exchange, header, context, single, partition, base_offset, failure)
+        _finish_single(exchange, context, single, partition, base_offset, failure)
         return True
     exchange.answer(
         (encode_single_answer(header.correlation_id, single, base_offset, log.log_start_offset),)
@@ -99,7 +90,6 @@ def _handle_single(exchange: Exchange, header: RequestHeader, context: RequestCo
 
 def _finish_single(
     exchange: Exchange,
-    header: RequestHeader,
     context: RequestContext,
     single: SingleProduce,
     partition: Partition,
@@ -120,11 +110,11 @@ def _finish_single(
     except KafkaError as error:
         produce.refuse(answer, error, partition)
     topic = TopicProduceResponse(partition_responses=[answer])
-    if header.api_version >= TOPIC_IDS_SINCE:
+    if context.api_version >= TOPIC_IDS_SINCE:
         topic.topic_id = partition.topic_id
     else:
         topic.name = partition.topic_partition.topic
     produce.finish(ProduceResponse(responses=[topic]))
 
 
-API = ExchangeHandler(ApiKey.PRODUCE, handle)
+API = ExchangeHandler(CARDS[ApiKey.PRODUCE], handle)

@@ -1,7 +1,5 @@
 """ProveBroker (private key 10002): a connection becomes a broker's.
 
-Versions served: 0.
-
 For anybody, since nobody is a broker before this. See `broker_proof` for the conversation. What is
 wrong with it ends the connection, with one line in the log and no word of what it was.
 """
@@ -11,12 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from headwater.broker.access.broker_proof import NONCE_BYTES, Challenge
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ExchangeHandler
 from headwater.net.peer_identity import PeerIdentity
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.cluster_messages.prove_broker import ProveBrokerRequest, ProveBrokerResponse
 from headwater.wire.codec import decode
-from headwater.wire.frames import RequestHeader, encode_response
+from headwater.wire.frames import encode_response
 
 if TYPE_CHECKING:
     from headwater.broker.context import RequestContext
@@ -26,7 +25,8 @@ if TYPE_CHECKING:
 _CHALLENGE: Final = "broker challenge"
 
 
-def handle(exchange: Exchange, header: RequestHeader, context: RequestContext) -> None:
+def handle(exchange: Exchange, context: RequestContext) -> None:
+    header = context.header
     request, _ = decode(
         ProveBrokerRequest, exchange.frame, header.api_version, header.body_position
     )
@@ -37,7 +37,7 @@ def handle(exchange: Exchange, header: RequestHeader, context: RequestContext) -
     exchange.answer(
         encode_response(header.api_key, header.api_version, header.correlation_id, response)
     )
-    context.record_answer()
+    context.record_response(response)
 
 
 def _answer(request: ProveBrokerRequest, context: RequestContext) -> ProveBrokerResponse | None:
@@ -58,4 +58,4 @@ def _answer(request: ProveBrokerRequest, context: RequestContext) -> ProveBroker
     return proof.response(challenge)
 
 
-API = ExchangeHandler(ApiKey.PROVE_BROKER, handle)
+API = ExchangeHandler(CARDS[ApiKey.PROVE_BROKER], handle)

@@ -1,7 +1,5 @@
 """SetConfigs (private key 10001): a broker has the controller write the settings of a resource.
 
-Versions served: 0. For brokers only.
-
 The broker that asks has checked them. The controller checks them all the same: what is stored is
 obeyed by every broker, at its next start at the latest.
 """
@@ -11,6 +9,7 @@ from __future__ import annotations
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.settings import SettingError
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.settings.config_changes import check_distinct
 from headwater.cluster.image.image import ConfigResource, ResourceKind
@@ -28,9 +27,9 @@ async def handle(request: SetConfigsRequest, context: RequestContext) -> SetConf
             version=request.version,
         )
     except SettingError as error:
-        return _refused(ErrorCode.INVALID_CONFIG, str(error), context)
+        return _refused(ErrorCode.INVALID_CONFIG, str(error))
     except KafkaError as error:
-        return _refused(error.code, str(error), context)
+        return _refused(error.code, str(error))
     return SetConfigsResponse(version=version)
 
 
@@ -49,9 +48,8 @@ def _resource(request: SetConfigsRequest) -> ConfigResource:
     return resource
 
 
-def _refused(code: ErrorCode, reason: str, context: RequestContext) -> SetConfigsResponse:
-    context.record_error(code)
+def _refused(code: ErrorCode, reason: str) -> SetConfigsResponse:
     return SetConfigsResponse(error_code=code, error_message=reason)
 
 
-API = ApiHandler(ApiKey.SET_CONFIGS, handle, brokers_only=True)
+API = ApiHandler(CARDS[ApiKey.SET_CONFIGS], handle)

@@ -1,12 +1,5 @@
 """SyncGroup (key 14): a member gets its assignment; the leader brings everybody's.
 
-Versions served: 0 to 5.
-
-    v1   throttle time
-    v3   group instance ids
-    v4   flexible
-    v5   protocol type and name, which have to match the group's
-
 The answer comes when the leader has handed in the assignments and they are safe.
 """
 
@@ -14,6 +7,7 @@ from __future__ import annotations
 
 from headwater.base.errors import KafkaError
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.coordinator.group.classic.errors import check_group_id
 from headwater.wire.api_keys import ApiKey
@@ -28,8 +22,7 @@ async def handle(request: SyncGroupRequest, context: RequestContext) -> SyncGrou
             lambda shard, now_ms, reply: shard.classic.sync(request, now_ms, reply),
         )
     except KafkaError as error:
-        context.record_error(error.code)
         return SyncGroupResponse(error_code=error.code)
 
 
-API = ApiHandler(ApiKey.SYNC_GROUP, handle)
+API = ApiHandler(CARDS[ApiKey.SYNC_GROUP], handle)

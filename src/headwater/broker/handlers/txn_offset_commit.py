@@ -1,12 +1,5 @@
 """TxnOffsetCommit (key 28): a producer stores a group's offsets as part of its transaction.
 
-Versions served: 0 to 5.
-
-    v2   leader epochs; COORDINATOR_LOAD_IN_PROGRESS, which older clients do not understand
-    v3   flexible; who in the group commits
-    v4   TRANSACTION_ABORTABLE
-    v5   the group's partition becomes part of the transaction by itself
-
 The transaction's coordinator is asked first: the partition of `__consumer_offsets` must be part of
 an open transaction of this producer, or else offsets could stay pending forever. If the transaction
 ended while the answer was on its way, the offsets are refused.
@@ -19,6 +12,7 @@ from collections.abc import Callable
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.coordinator.group.offsets.commit import Committer, NewOffset
 from headwater.coordinator.group.shard import GroupShard
@@ -76,10 +70,6 @@ async def handle(
         codes = await _commit(request, offsets, context)
         for answer, code in zip(awaited, codes, strict=True):
             answer.error_code = code
-    for given_topic in response.topics:
-        for given in given_topic.partitions:
-            if given.error_code:
-                context.record_error(ErrorCode.from_wire(given.error_code))
     return response
 
 
@@ -153,4 +143,4 @@ def _understood(code: ErrorCode, api_version: int) -> ErrorCode:
     return code
 
 
-API = ApiHandler(ApiKey.TXN_OFFSET_COMMIT, handle)
+API = ApiHandler(CARDS[ApiKey.TXN_OFFSET_COMMIT], handle)

@@ -1,12 +1,13 @@
 """UpdateImage (private key 10000): the controller tells this broker what has changed.
 
-Versions served: 0. For brokers only, each of which speaks for itself as the controller.
+The broker that asks speaks for itself, as the controller.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.cluster_messages.update_image import UpdateImageRequest, UpdateImageResponse
@@ -20,4 +21,4 @@ async def handle(request: UpdateImageRequest, context: RequestContext) -> Update
     return await context.broker.member.receive(request)
 
 
-API = ApiHandler(ApiKey.UPDATE_IMAGE, handle, brokers_only=True)
+API = ApiHandler(CARDS[ApiKey.UPDATE_IMAGE], handle)

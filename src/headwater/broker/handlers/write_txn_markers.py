@@ -1,7 +1,5 @@
 """WriteTxnMarkers (key 27): a transaction coordinator ends transactions in partitions.
 
-Versions served: 1. Version 2, which tells the transaction version too, is newer than Kafka 4.1.
-
 A marker counts when it is as safe as an acks=all produce would be. All markers of a request are
 written at once, in their order, and then waited for together. Those in `__consumer_offsets` go
 through the group coordinator, which shows the offsets of the transaction when it is committed.
@@ -17,6 +15,7 @@ from typing import Final
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.access.marker_rights import check_client_may_end, check_coordinator_epoch
 from headwater.broker.context import RequestContext
+from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.topics.coordinator_topics import OFFSETS_TOPIC
 from headwater.coordinator.outcome import ProducerIdentity
@@ -27,7 +26,7 @@ from headwater.replication.waiting.delayed_produce import (
     when_settled,
 )
 from headwater.storage.producers.entry import AppendOrigin
-from headwater.wire.api_keys import ApiKey, VersionRange
+from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
@@ -153,7 +152,6 @@ class _Markers:
                 self._refuse(result, append.error)
 
     def _refuse(self, result: WritableTxnMarkerPartitionResult, error: KafkaError) -> None:
-        self._context.record_error(error.code)
         result.error_code = error.code
 
 
@@ -161,4 +159,4 @@ def _control_type(marker: WritableTxnMarker) -> ControlType:
     return ControlType.COMMIT if marker.transaction_result else ControlType.ABORT
 
 
-API = ApiHandler(ApiKey.WRITE_TXN_MARKERS, handle, VersionRange(1, 1))
+API = ApiHandler(CARDS[ApiKey.WRITE_TXN_MARKERS], handle)

@@ -38,6 +38,7 @@ from headwater.net.peer_identity import PeerIdentity
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.cluster_messages.update_image import UpdateImageRequest, UpdateImageResponse
 from headwater.wire.codec import MalformedMessageError
+from headwater.wire.frames import RequestHeader
 from headwater.wire.schema import Message
 
 _logger = logging.getLogger(__name__)
@@ -186,15 +187,10 @@ class BrokerChannels:
         if not isinstance(handler, ApiHandler):
             raise UnsupportedVersionError(f"This broker does not serve {api_key.name} to itself.")
         if version is None:
-            version = min(handler.versions.highest, request.VERSIONS.highest)
-        context = RequestContext(
-            self._context,
-            api_key=api_key,
-            api_version=version,
-            client_id=self._client_id,
-            correlation_id=0,
-            connection=cast(Connection, self._own_connection),
-        )
+            version = min(handler.card.versions.highest, request.VERSIONS.highest)
+        # There is no frame, so nothing begins anywhere in it.
+        header = RequestHeader(api_key, version, 0, self._client_id, body_position=0)
+        context = RequestContext(self._context, header, cast(Connection, self._own_connection))
         try:
             async with asyncio.timeout(timeout_s) as limit:
                 response = await answer(handler, request, context)
@@ -211,7 +207,7 @@ class BrokerChannels:
             raise KafkaError(
                 ErrorCode.UNKNOWN_SERVER_ERROR, f"The broker failed to handle {api_key.name}."
             ) from error
-        context.record_answer()
+        context.record_response(response)
         return response
 
     @staticmethod

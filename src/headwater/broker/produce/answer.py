@@ -91,6 +91,7 @@ class ProduceAnswer:
         """Answer with an error, and whatever helps the producer with it."""
         if self._failure is None:
             self._failure = error
+        # Counted here: to look through every answer of Produce for errors would cost each of them.
         self._context.record_error(error.code)
         answer.error_code = error.code
         answer.error_message = str(error)

@@ -25,7 +25,6 @@ from headwater.replication.partition.options import ACKS_ALL
 from headwater.replication.partition.partition import Partition
 from headwater.storage.append.leader import PreparedBatches
 from headwater.storage.producers.transaction_verification import TransactionalBatch, Verification
-from headwater.wire.frames import RequestHeader
 from headwater.wire.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -75,13 +74,12 @@ class ProduceAppends:
     def __init__(
         self,
         exchange: Exchange,
-        header: RequestHeader,
         context: RequestContext,
         request: ProduceRequest,
         answer: ProduceAnswer,
     ) -> None:
         self._exchange = exchange
-        self._header = header
+        self._header = context.header
         self._context = context
         self._request = request
         self._acks = request.acks

@@ -12,6 +12,9 @@ served, a body that is not what the header says: the connection is closed with o
 as Kafka does, since nothing behind it can be trusted. ApiVersions alone is answered in any version.
 What a handler refuses is the answer's error code. If a handler fails in a way that nobody foresaw,
 the client hears UNKNOWN_SERVER_ERROR, the log has the traceback, and the broker goes on.
+
+Errors are counted here for all handlers, from the answers that went out. To look through those of
+Produce and Fetch would cost every record something, so these two count where they refuse.
 """
 
 from __future__ import annotations
@@ -51,34 +54,27 @@ class Dispatcher:
         if handler is None:
             exchange.disconnect(f"there is no API with key {header.api_key} here")
             return
-        if header.api_version not in handler.versions:
-            self._refuse_version(exchange, header)
-            return
-        context = RequestContext(
-            self._broker,
-            api_key=handler.api_key,
-            api_version=header.api_version,
-            client_id=header.client_id,
-            correlation_id=header.correlation_id,
-            connection=exchange.connection,
-        )
-        if isinstance(handler, ExchangeHandler):
-            self._handle_exchange(handler, exchange, header, context)
-        elif handler.brokers_only and not context.is_broker:
+        context = RequestContext(self._broker, header, exchange.connection)
+        card = handler.card
+        if header.api_version not in card.versions:
+            self._refuse_version(exchange, context)
+        elif card.brokers_only and not context.is_broker:
             self._refuse_client(exchange, context)
+        elif isinstance(handler, ExchangeHandler):
+            self._handle_exchange(handler, exchange, context)
         else:
-            self._handle(handler, exchange, header, context)
+            self._handle(handler, exchange, context)
 
-    def _refuse_version(self, exchange: Exchange, header: RequestHeader) -> None:
+    def _refuse_version(self, exchange: Exchange, context: RequestContext) -> None:
+        header = context.header
         if header.api_key == ApiKey.API_VERSIONS:
             response = unsupported_version_response()
             exchange.answer(
                 encode_response(ApiKey.API_VERSIONS, 0, header.correlation_id, response)
             )
+            context.record_response(response)
             return
-        exchange.disconnect(
-            f"{ApiKey(header.api_key).name} is not served in version {header.api_version}"
-        )
+        exchange.disconnect(f"{context.api_key.name} is not served in version {header.api_version}")
 
     def _refuse_client(self, exchange: Exchange, context: RequestContext) -> None:
         name = context.api_key.name
@@ -89,14 +85,10 @@ class Dispatcher:
         self._answer_error(exchange, context, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, reason)
 
     def _handle_exchange(
-        self,
-        handler: ExchangeHandler,
-        exchange: Exchange,
-        header: RequestHeader,
-        context: RequestContext,
+        self, handler: ExchangeHandler, exchange: Exchange, context: RequestContext
     ) -> None:
         try:
-            handler.handle(exchange, header, context)
+            handler.handle(exchange, context)
         except MalformedMessageError as error:
             exchange.disconnect(f"a {handler.api_key.name} request cannot be read: {error}")
         except Exception:
@@ -105,21 +97,15 @@ class Dispatcher:
             if not exchange.is_completed:
                 exchange.disconnect(f"the broker failed to handle {handler.api_key.name}")
 
-    def _handle(
-        self,
-        handler: ApiHandler,
-        exchange: Exchange,
-        header: RequestHeader,
-        context: RequestContext,
-    ) -> None:
+    def _handle(self, handler: ApiHandler, exchange: Exchange, context: RequestContext) -> None:
         tasks = self._broker.tasks
         if tasks.may_begin():
-            tasks.spawn(self._answer(handler, exchange, header, context))
+            tasks.spawn(self._answer(handler, exchange, context))
             return
         connection = exchange.connection
 
         def begin() -> None:
-            tasks.spawn(self._answer(handler, exchange, header, context))
+            tasks.spawn(self._answer(handler, exchange, context))
             connection.release()
 
         # What comes behind it must not be begun before it.
@@ -127,14 +113,10 @@ class Dispatcher:
         tasks.wait(begin)
 
     async def _answer(
-        self,
-        handler: ApiHandler,
-        exchange: Exchange,
-        header: RequestHeader,
-        context: RequestContext,
+        self, handler: ApiHandler, exchange: Exchange, context: RequestContext
     ) -> None:
         try:
-            request = await self._read(handler, exchange, header)
+            request = await self._read(handler, exchange, context.header)
             response = await answer(handler, request, context)
             parts = encode_response(
                 handler.api_key, context.api_version, context.correlation_id, response
@@ -150,7 +132,7 @@ class Dispatcher:
             )
         else:
             exchange.answer(parts)
-            context.record_answer()
+            context.record_response(response)
 
     async def _read(
         self, handler: ApiHandler, exchange: Exchange, header: RequestHeader
@@ -172,13 +154,13 @@ class Dispatcher:
         self, exchange: Exchange, context: RequestContext, code: ErrorCode, reason: str
     ) -> None:
         """An answer that is nothing but an error, where the API has a place for it."""
-        context.record_error(code)
         response = response_class(context.api_key)()
         if not any(field.name == "error_code" for field in response.FIELDS):
+            context.record_error(code)
             exchange.disconnect(f"{context.api_key.name} cannot be answered: {reason}")
             return
         response.error_code = code  # type: ignore[attr-defined]
         exchange.answer(
             encode_response(context.api_key, context.api_version, context.correlation_id, response)
         )
-        context.record_answer()
+        context.record_response(response)

@@ -27,5 +27,4 @@ def error_code(error: KafkaError, context: RequestContext, *, fenced_since: int)
     code = error.code
     if code is ErrorCode.PRODUCER_FENCED and context.api_version < fenced_since:
         code = ErrorCode.INVALID_PRODUCER_EPOCH
-    context.record_error(code)
     return code

@@ -1,0 +1,1 @@
+"""A card for each API that is served: its versions, what each added, and the access it needs."""
