@@ -1,6 +1,6 @@
 import pytest
 
-from headwater.base.checks import InvariantViolation, check, require
+from headwater.base.checks import InvariantError, check, require
 
 
 class _Unprintable:
@@ -14,12 +14,12 @@ def test_a_condition_that_holds_formats_nothing() -> None:
 
 
 def test_a_condition_that_fails_is_told_with_its_values() -> None:
-    with pytest.raises(InvariantViolation, match=r"^5 is more than 3$"):
+    with pytest.raises(InvariantError, match=r"^5 is more than 3$"):
         check(5 <= 3, "%d is more than %d", 5, 3)
 
 
 def test_a_message_without_values_may_hold_a_percent_sign() -> None:
-    with pytest.raises(InvariantViolation, match=r"^100% wrong$"):
+    with pytest.raises(InvariantError, match=r"^100% wrong$"):
         check(0, "100% wrong")
 
 
@@ -30,7 +30,7 @@ def test_a_value_that_is_required_is_handed_back_also_if_it_is_false(value: obje
 
 def test_a_required_value_that_is_not_there_fails_like_a_check() -> None:
     names: dict[int, str] = {}
-    with pytest.raises(InvariantViolation, match=r"^broker 3 has no name$"):
+    with pytest.raises(InvariantError, match=r"^broker 3 has no name$"):
         require(names.get(3), "broker %d has no name", 3)
-    with pytest.raises(InvariantViolation, match=r"^100% missing$"):
+    with pytest.raises(InvariantError, match=r"^100% missing$"):
         require(names.get(3), "100% missing")

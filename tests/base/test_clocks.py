@@ -1,6 +1,6 @@
 import pytest
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.base.clocks import Clock, ManualClock, SystemClock
 
 
@@ -11,7 +11,7 @@ def test_manual_clock_moves_both_times_together() -> None:
 
 
 def test_time_does_not_pass_backwards() -> None:
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         ManualClock().advance(-1)
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.base.randomness import SeededRandom
 
 
@@ -33,7 +33,7 @@ def test_children_differ_from_each_other_and_from_their_parent() -> None:
 def test_a_name_is_given_once() -> None:
     root = SeededRandom(7)
     root.child("disk")
-    with pytest.raises(InvariantViolation, match="'disk'"):
+    with pytest.raises(InvariantError, match="'disk'"):
         root.child("disk")
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.base.errors import ErrorCode
 from headwater.base.setting import Setting, SettingError, SettingKind, SettingValue, Synonym
 
@@ -138,14 +138,14 @@ def test_no_value_has_no_text() -> None:
 def test_a_default_of_the_wrong_kind_fails_at_once(
     kind: SettingKind, default: SettingValue
 ) -> None:
-    with pytest.raises(InvariantViolation, match="default"):
+    with pytest.raises(InvariantError, match="default"):
         _setting(kind, default=default)
 
 
 def test_a_default_out_of_bounds_or_a_missing_doc_fails_at_once() -> None:
-    with pytest.raises(InvariantViolation, match="from 1 to"):
+    with pytest.raises(InvariantError, match="from 1 to"):
         _setting(SettingKind.INT, default=0, lower=1)
-    with pytest.raises(InvariantViolation, match="doc"):
+    with pytest.raises(InvariantError, match="doc"):
         Setting("a.b", SettingKind.INT, 0, "")
 
 

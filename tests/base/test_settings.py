@@ -1,6 +1,6 @@
 import pytest
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.base.settings import (
     DynamicScope,
     Setting,
@@ -101,21 +101,21 @@ def test_a_bad_value_names_its_setting_and_source() -> None:
 
 def test_the_program_asking_for_the_wrong_thing_is_an_error_of_the_program() -> None:
     values = _LOG.defaults()
-    with pytest.raises(InvariantViolation, match="no setting"):
+    with pytest.raises(InvariantError, match="no setting"):
         values.integer("log.segment")
-    with pytest.raises(InvariantViolation, match="as int"):
+    with pytest.raises(InvariantError, match="as int"):
         values.integer("log.preallocate")
-    with pytest.raises(InvariantViolation, match="as str"):
+    with pytest.raises(InvariantError, match="as str"):
         values.text("log.segment.bytes")
-    with pytest.raises(InvariantViolation, match="unset"):
+    with pytest.raises(InvariantError, match="unset"):
         values.integer("log.retention.ms")
 
 
 def test_a_name_given_twice_fails_within_and_across_tables() -> None:
     row = Setting("log.dir", SettingKind.STRING, None, "Again.")
-    with pytest.raises(InvariantViolation, match=r"log\.dir twice"):
+    with pytest.raises(InvariantError, match=r"log\.dir twice"):
         SettingTable("broker", [row, row])
-    with pytest.raises(InvariantViolation, match=r"log\.dir twice"):
+    with pytest.raises(InvariantError, match=r"log\.dir twice"):
         SettingTable.combine("broker", _LOG, SettingTable("other", [row]))
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.base.timer import TimingWheelTimer
 from headwater.base.timing_wheel import TimerTaskEntry
 
@@ -247,13 +247,13 @@ def test_an_interrupt_stops_at_once_and_keeps_what_is_due() -> None:
 
 def test_misuse_is_refused() -> None:
     timer = TimingWheelTimer(start_ms=10)
-    with pytest.raises(InvariantViolation, match="time went back"):
+    with pytest.raises(InvariantError, match="time went back"):
         timer.advance_to(9)
     timer.add(0, lambda: timer.advance_to(20))
     with pytest.raises(ExceptionGroup) as caught:
         timer.advance_to(10)
-    assert caught.value.subgroup(InvariantViolation) is not None
-    with pytest.raises(InvariantViolation):
+    assert caught.value.subgroup(InvariantError) is not None
+    with pytest.raises(InvariantError):
         TimingWheelTimer(start_ms=0, tick_ms=0)
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         TimingWheelTimer(start_ms=0, wheel_size=1)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.base.timer import TimingWheelTimer
 from headwater.base.timing_wheel import PendingCount, Place, TimerTaskEntry, TimerTaskList
 
@@ -88,7 +88,7 @@ def test_a_task_is_in_one_list_only() -> None:
     one, other = TimerTaskList(pending), TimerTaskList(pending)
     entry = TimerTaskEntry(1, 1, _nothing)
     one.append(entry)
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         other.append(entry)
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         other.remove(entry)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.net.connection import Connection
 from headwater.net.exchange import Exchange
 from headwater.net.limits import ConnectionLimits
@@ -119,7 +119,7 @@ def test_an_exchange_is_completed_once() -> None:
         (exchange,) = held.exchanges
         exchange.answer_nothing()
         for again in (exchange.answer_nothing, lambda: exchange.disconnect("again")):
-            with pytest.raises(InvariantViolation):
+            with pytest.raises(InvariantError):
                 again()
 
     asyncio.run(run())

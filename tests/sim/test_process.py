@@ -3,7 +3,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.sim.process import SimulatedProcess, current_process
 from headwater.sim.virtual_loop import VirtualLoop
 
@@ -98,7 +98,7 @@ def test_killing_while_it_runs_ends_it_at_its_next_await(loop: VirtualLoop) -> N
     process.run(lambda: loop.create_task(run()))
     loop.run_until_complete(asyncio.sleep(1))
     assert steps == ["before", "on the stack"]
-    with pytest.raises(InvariantViolation, match="broker is dead"):
+    with pytest.raises(InvariantError, match="broker is dead"):
         process.run(print)
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.sim.disk.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
 from headwater.storage.disk.files import read_bytes, write_atomically
 from headwater.storage.errors import CorruptCheckpointError
@@ -105,7 +105,7 @@ def test_entries_that_contradict_a_new_one_are_replaced(caplog: pytest.LogCaptur
 @pytest.mark.parametrize("entry", [(-1, 0), (0, -1)])
 def test_epochs_and_offsets_are_not_negative(entry: tuple[int, int]) -> None:
     epochs = with_entries()
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         epochs.assign(*entry)
     assert epochs.entries == []
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TypeVar
 
-from headwater.base.checks import InvariantViolation, check
+from headwater.base.checks import InvariantError, check
 from headwater.base.setting import Setting, SettingError, SettingValue
 
 T = TypeVar("T")
@@ -89,12 +89,12 @@ class SettingValues:
         # The exact type, because Python counts a bool as an int and Kafka does not.
         if value is None or (type(value) is wanted and isinstance(value, wanted)):
             return value
-        raise InvariantViolation(f"the program read {name} as {wanted.__name__}, which it is not")
+        raise InvariantError(f"the program read {name} as {wanted.__name__}, which it is not")
 
     def _required(self, name: str, wanted: type[T]) -> T:
         value = self._optional(name, wanted)
         if value is None:
-            raise InvariantViolation(f"the program needs {name}, which may be unset")
+            raise InvariantError(f"the program needs {name}, which may be unset")
         return value
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.net.region import Part
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Exchange:
     def answer(self, parts: Sequence[Part]) -> None:
         """Send this; the length of all stands in front already."""
         if self.outcome is not None:
-            raise InvariantViolation("a request was completed twice")
+            raise InvariantError("a request was completed twice")
         self.outcome = parts
         self.connection.complete(self)
 
@@ -66,7 +66,7 @@ class Exchange:
     def disconnect(self, reason: str) -> None:
         """Send the answers to earlier requests, then close the connection and log the reason."""
         if self.outcome is not None:
-            raise InvariantViolation("a request was completed twice")
+            raise InvariantError("a request was completed twice")
         self.outcome = Disconnection(reason)
         self.connection.complete(self)
 

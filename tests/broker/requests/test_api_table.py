@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_table import API_TABLE, build_table
 from headwater.wire.api_keys import ApiKey
@@ -27,7 +27,7 @@ def test_what_is_not_served_has_none(api_key: int) -> None:
 def test_an_api_has_one_handler() -> None:
     handler = API_TABLE.get(ApiKey.METADATA)
     assert handler is not None
-    with pytest.raises(InvariantViolation, match="METADATA has two cards"):
+    with pytest.raises(InvariantError, match="METADATA has two cards"):
         build_table([handler, handler])
 
 

@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.coordinator.outcome import ProducerIdentity
 from headwater.coordinator.txn.transaction_metadata import (
     CLIENT_EPOCH_MAX,
@@ -88,7 +88,7 @@ def test_every_step_leads_along_the_table_or_nowhere(name: str, old: Transaction
     if targets & TRANSITIONS[old]:
         assert step(in_state(old)).state in targets & TRANSITIONS[old]
     else:
-        with pytest.raises(InvariantViolation):
+        with pytest.raises(InvariantError):
             step(in_state(old))
 
 

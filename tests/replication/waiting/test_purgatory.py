@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.base.loop_timer import LoopTimer
 from headwater.replication.waiting.purgatory import DelayedOperation, Purgatory
 
@@ -124,7 +124,7 @@ def test_an_operation_cannot_be_parked_twice() -> None:
     def body(purgatory: Purgatory[str], timer: LoopTimer) -> None:
         operation = _Waiting(1, [])
         purgatory.park(operation, 1000, ["a"])
-        with pytest.raises(InvariantViolation):
+        with pytest.raises(InvariantError):
             purgatory.park(operation, 1000, ["a"])
 
     _run(body)

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.base.clocks import ManualClock
 from headwater.sim.disk.faults import SYNCS
 from headwater.sim.disk.faulty_disk import Fault, FaultyDisk, PowerCut, SimulatedCrash
@@ -181,7 +181,7 @@ def test_truncating_below_a_mapping_is_noticed() -> None:
     write(disk, "/f", b"abcdef")
     mapping = disk.map("/f")
     disk.open("/f").truncate(3)
-    with pytest.raises(InvariantViolation, match="SIGBUS"):
+    with pytest.raises(InvariantError, match="SIGBUS"):
         _ = mapping.view
 
 

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.sim.campaigns.logs import NOW_MS
 from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.compaction import cleaned_segment
@@ -79,5 +79,5 @@ def test_writes_are_gathered() -> None:
 
 def test_it_does_not_outgrow_its_index(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cleaned_segment, "_SIZE_BYTES_MAX", 500)
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         write(FaultyDisk(directories=["/log"]))

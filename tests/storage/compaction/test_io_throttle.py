@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.base.clocks import ManualClock
 from headwater.storage.compaction.io_throttle import IoThrottle
 
@@ -44,5 +44,5 @@ def test_no_limit_and_no_rate() -> None:
     throttle = throttled(clock, float("inf"))
     throttle.spend(1 << 40)
     assert clock.monotonic_ms() == 0
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         throttled(clock, 0)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.storage.compaction.offset_map import ENTRY_BYTES, NOT_FOUND, OffsetMap
 
 
@@ -63,5 +63,5 @@ def test_progress_without_keys() -> None:
 
 
 def test_memory_for_less_than_a_key_is_refused() -> None:
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         OffsetMap(ENTRY_BYTES)

@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.sim.campaigns.broker_logs import TOPIC_ID, append, open_directory, orders
@@ -36,7 +36,7 @@ def test_a_log_is_part_of_the_directory_when_it_is_complete() -> None:
     assert directory.logs == {orders(0): log}
     assert directory.topic_ids == {orders(0): TOPIC_ID}
     append(log, b"a")
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         LogCreation.begin(directory, orders(0), TOPIC_ID, NOW_MS)
 
 

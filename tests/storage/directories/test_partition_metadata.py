@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.base.ids import ZERO_TOPIC_ID, topic_id_from_text
 from headwater.sim.disk.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
 from headwater.storage.directories.partition_metadata import read_topic_id, write_topic_id
@@ -52,7 +52,7 @@ def test_a_directory_keeps_its_topic() -> None:
     assert disk.sync_count == syncs
     with pytest.raises(InconsistentTopicIdError, match="ZE34UcYAQGuCXuKkQ4ZdAg"):
         write_topic_id(disk, DIRECTORY, uuid.UUID(int=7))
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         write_topic_id(disk_with(None), DIRECTORY, ZERO_TOPIC_ID)
 
 

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import pytest
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.base.clocks import ManualClock
 from headwater.sim.campaigns.broker_logs import run_inline
 from headwater.storage.directories.periodic_tasks import (
@@ -169,5 +169,5 @@ def test_a_task_runs_on_the_spot() -> None:
 
     PeriodicTask("t", 10, 0, start).run_now(77)
     assert seen == [77]
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         PeriodicTask("t", 0, 0, start)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.disk.files import DiskFiles, FileSystem, read_bytes
 from headwater.storage.disk.handles import CachedFile, HandleCache
@@ -154,7 +154,7 @@ def test_pinned_handles_stay_open_and_may_exceed_the_bound(tmp_path: Path) -> No
     for handle in pinned:
         handle.unpin()
     assert cache.open_count == 2
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         pinned[0].unpin()
 
 
@@ -186,7 +186,7 @@ def test_a_view_outlives_the_eviction_of_its_mapping(tmp_path: Path) -> None:
 
 
 def test_a_cache_without_room_is_refused() -> None:
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         HandleCache(FaultyDisk(), capacity=0)
 
 

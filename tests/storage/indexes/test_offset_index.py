@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.sim.disk.faulty_disk import Fault, FaultyDisk
 from headwater.storage.disk.files import DiskFiles
 from headwater.storage.disk.handles import HandleCache
@@ -227,7 +227,7 @@ def test_a_long_index_is_searched_through_a_mapping() -> None:
 
 def test_offsets_must_rise() -> None:
     index = new_index([OffsetPosition(BASE + 5, 50)])
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         index.append(BASE + 5, 60)
     assert index.entry_count == 1
 

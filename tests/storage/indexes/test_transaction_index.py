@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.disk.files import read_bytes, write_atomically
 from headwater.storage.disk.handles import HandleCache
@@ -78,10 +78,10 @@ def test_there_is_no_file_before_the_first_abort(world: World) -> None:
 def test_entries_stand_in_the_order_of_their_markers(world: World) -> None:
     world.index.append(entry(2))
     for number in (1, 2):
-        with pytest.raises(InvariantViolation):
+        with pytest.raises(InvariantError):
             world.index.append(entry(number))
     reopened = world.open()
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         reopened.append(entry(2))
     reopened.append(entry(3))
     assert list(reopened) == [entry(2), entry(3)]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.storage.producers.open_transactions import CompletedTransaction, OpenTransactions
 
 
@@ -57,7 +57,7 @@ def test_the_last_stable_offset_is_behind_the_marker_if_nothing_else_is_open() -
 def test_only_an_open_transaction_can_end(completed: tuple[int, int, int, bool]) -> None:
     transactions = OpenTransactions()
     transactions.start(10, producer_id=1)
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         transactions.complete(CompletedTransaction(*completed))
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.base.ids import TopicPartition
 from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.errors import (
@@ -52,7 +52,7 @@ def test_a_batch_that_is_sent_again_gets_its_first_offsets() -> None:
     duplicate = pending.duplicate
     assert duplicate is not None
     assert (duplicate.first_offset, duplicate.last_offset, duplicate.timestamp) == (30, 39, 3)
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         states.apply(pending)
     # The sixth from the end is forgotten, so it can only be out of order.
     with pytest.raises(OutOfOrderSequenceError):
@@ -77,7 +77,7 @@ def test_an_append_prepared_for_another_state_is_not_applied() -> None:
     first = states.prepare([data(sequence=0, offset=0)], origin=AppendOrigin.CLIENT)
     second = states.prepare([data(sequence=0, offset=0)], origin=AppendOrigin.CLIENT)
     states.apply(first)
-    with pytest.raises(InvariantViolation, match="prepared at offset 0 is applied at 1"):
+    with pytest.raises(InvariantError, match="prepared at offset 0 is applied at 1"):
         states.apply(second)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.sim.campaigns.logs import NOW_MS, leader_batch, new_disk, sized_batch
 from headwater.sim.disk.faulty_disk import FaultyDisk
 from headwater.storage.disk.files import DiskFiles
@@ -254,7 +254,7 @@ def test_it_rolls_when_an_offset_is_too_far_from_the_base() -> None:
     segment, config = new_segment(10), LogConfig()
     assert not segment.should_roll(70, 10 + 2**31 - 1, NOW_MS, NOW_MS, config)
     assert segment.should_roll(70, 10 + 2**31, NOW_MS, NOW_MS, config)
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         write(segment, leader_batch(10 + 2**31, b"v"))
     assert segment.size_bytes == 0
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.storage.segments.segment_files import (
     CLEANED,
     DELETED,
@@ -33,7 +33,7 @@ def test_names_carry_twenty_digits_of_the_base_offset() -> None:
 
 
 def test_a_negative_base_offset_has_no_name() -> None:
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         segment_file_name(-1, LOG)
 
 

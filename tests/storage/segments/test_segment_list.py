@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.sim.campaigns.logs import NOW_MS, new_disk
 from headwater.storage.disk.handles import HandleCache
 from headwater.storage.log_config import LogConfig
@@ -65,8 +65,8 @@ def test_what_follows_a_segment() -> None:
 
 def test_two_segments_at_one_offset_are_refused() -> None:
     segments = segments_at(0, 11)
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         segments.add(SEGMENTS[11])
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         segments.remove(SEGMENTS[12])
     assert [segment.base_offset for segment in segments] == [0, 11]

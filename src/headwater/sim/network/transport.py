@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from headwater.base.checks import InvariantViolation, check
+from headwater.base.checks import InvariantError, check
 from headwater.sim.disk.faults import SimulatedCrash
 
 if TYPE_CHECKING:
@@ -283,4 +283,4 @@ class SimulatedTransport(asyncio.Transport):
 def _stream(protocol: asyncio.BaseProtocol) -> asyncio.Protocol | asyncio.BufferedProtocol:
     if isinstance(protocol, asyncio.Protocol | asyncio.BufferedProtocol):
         return protocol
-    raise InvariantViolation(f"{type(protocol).__name__} is no protocol for a stream")
+    raise InvariantError(f"{type(protocol).__name__} is no protocol for a stream")

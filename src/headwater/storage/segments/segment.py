@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from headwater.base.checks import InvariantViolation, check
+from headwater.base.checks import InvariantError, check
 from headwater.storage.disk.files import FileRegion, FileSystem
 from headwater.storage.disk.handles import CachedFile, HandleCache
 from headwater.storage.errors import CorruptIndexError
@@ -118,7 +118,7 @@ class LogSegment:
         """Write batches whose headers carry their final offsets."""
         first_offset, last_offset = batches[0].base_offset, batches[-1].last_offset
         if first_offset < self.next_offset or last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
-            raise InvariantViolation(
+            raise InvariantError(
                 f"offsets {first_offset} to {last_offset} do not fit behind {self.next_offset} "
                 f"in the segment at {self.base_offset}"
             )

@@ -4,7 +4,7 @@ import pkgutil
 
 import pytest
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.broker import handlers
 from headwater.broker.access.authorized_operations import (
     CLUSTER_OPERATIONS,
@@ -40,7 +40,7 @@ def test_every_card_is_in_the_table() -> None:
 
 def test_two_cards_for_an_api_are_a_mistake() -> None:
     card = ApiCard(ApiKey.FETCH)
-    with pytest.raises(InvariantViolation, match="FETCH has two cards"):
+    with pytest.raises(InvariantError, match="FETCH has two cards"):
         cards_by_key([card, ApiCard(ApiKey.PRODUCE), card])
 
 

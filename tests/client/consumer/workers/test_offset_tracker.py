@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
 from headwater.client.consumer.workers.tracker import OffsetTracker
 
@@ -38,11 +38,11 @@ def test_offsets_grow_and_are_done_once() -> None:
     tracker = OffsetTracker()
     tracker.begin(5)
     tracker.begin(9)
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         tracker.begin(9)
     tracker.finish(9)
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         tracker.finish(9)
     tracker.finish(5)
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         tracker.finish(5)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.base.ids import TopicPartition
 from headwater.client.producer.idempotence.identity import (
     EPOCH_MAX,
@@ -99,7 +99,7 @@ def test_a_batch_may_span_the_largest_number() -> None:
 def test_nothing_is_numbered_without_an_identity() -> None:
     book = SequenceBook()
     assert not book.may_number(PLACE)
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         book.number(Batch())
 
 
@@ -245,7 +245,7 @@ def test_parts_take_the_numbers_of_the_whole() -> None:
     book.acknowledged(parts[1])
     assert book.may_resend(last)
     assert last.base_sequence == 20
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         book.split(last, [Batch(3)])
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.client.producer.transactions.producer_state import ProducerState
 from headwater.client.producer.transactions.states import NEXT, OPEN, State, may_follow
 
@@ -35,5 +35,5 @@ def test_from_every_open_state_there_is_a_way_back() -> None:
 
 def test_the_program_cannot_jump() -> None:
     producer = ProducerState()
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         producer.move(State.COMMITTING)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.base.clocks import ManualClock
 from headwater.cluster.store.embedded.journal import Changes
 from headwater.cluster.store.embedded.store import EmbeddedStore
@@ -144,7 +144,7 @@ async def test_after_a_fault_of_the_program_the_store_answers_nothing_but_that()
     store.tree.transaction_id += 1  # So that what is to be undone is not the newest any more.
     journal.gate.set()
     for attempt in (write, read, session.get("/a"), session.create("/c", b"")):
-        with pytest.raises(InvariantViolation):
+        with pytest.raises(InvariantError):
             await attempt
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.cluster.store.embedded.journal import NodeRow
 from headwater.cluster.store.embedded.node_tree import Applied, NodeTree
 from headwater.cluster.store.embedded.watches import Watches
@@ -242,7 +242,7 @@ def test_only_the_newest_transaction_can_be_undone() -> None:
     tree = NodeTree()
     older = tree.apply([Create("/a", b"")], 1, 0)
     newer = tree.apply([Create("/b", b"")], 1, 0)
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         tree.undo(older)
     tree.undo(newer)
     tree.undo(older)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.coordinator.group.classic.group import ClassicGroup
 from headwater.coordinator.group.classic.member import ClassicMember
@@ -172,7 +172,7 @@ def test_members_are_stored_with_what_was_chosen_and_come_back_so() -> None:
 
 def test_only_the_transitions_of_the_table_are_possible() -> None:
     group = ClassicGroup("orders")
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         group.move_to(ClassicState.STABLE, 1)
     group.move_to(ClassicState.PREPARING_REBALANCE, 2)
     assert (group.state_since_ms, group.previous_state) == (2, ClassicState.EMPTY)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from headwater.base.checks import InvariantViolation, check
+from headwater.base.checks import InvariantError, check
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.coordinator.group.classic.description import describe, describe_missing
 from headwater.coordinator.group.classic.errors import (
@@ -197,7 +197,7 @@ class ClassicProtocol:
         """A record has made a group of the newer protocol a classic one: let its members join."""
         group = self._groups.get(group_id)
         if not isinstance(group, ClassicGroup):
-            raise InvariantViolation(f"{group_id} is no classic group")
+            raise InvariantError(f"{group_id} is no classic group")
         self._rebalance.resume(group, now_ms)
         if group.state is ClassicState.STABLE:
             records = self._rebalance.begin(group, "it speaks the classic protocol again", now_ms)

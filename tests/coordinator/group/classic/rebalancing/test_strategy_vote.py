@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.base.checks import InvariantViolation
+from headwater.base.checks import InvariantError
 from headwater.coordinator.group.classic.rebalancing.strategy_vote import candidates, elect_strategy
 
 _NAMES = ("range", "roundrobin", "sticky", "cooperative-sticky")
@@ -30,7 +30,7 @@ def test_among_equals_the_first_vote_decides() -> None:
 
 
 def test_there_must_be_a_candidate() -> None:
-    with pytest.raises(InvariantViolation):
+    with pytest.raises(InvariantError):
         elect_strategy([["a"], ["b"]])
 
 
