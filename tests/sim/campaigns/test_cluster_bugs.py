@@ -8,7 +8,9 @@ from types import MethodType
 
 import pytest
 
+from headwater.cluster.brokers import failures
 from headwater.cluster.image.image import PartitionImage
+from headwater.cluster.partitions import elections
 from headwater.replication.following import plan as follower_plan
 from headwater.replication.following.fetchers import ReplicaFetchers
 from headwater.replication.leading.leadership import Leadership
@@ -59,8 +61,8 @@ def elect_in_the_same_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     def led_by(partition: PartitionImage, leader: int, isr: tuple[int, ...]) -> PartitionImage:
         return partition._replace(leader=leader, isr=isr)
 
-    for module in ("elections", "broker_failures"):
-        monkeypatch.setattr(f"headwater.cluster.{module}.led_by", led_by)
+    for module in (elections, failures):
+        monkeypatch.setattr(module, "led_by", led_by)
 
 
 def trust_whoever_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,9 @@ from headwater.storage.retention import delete_records_before
 CONFIG = LogConfig(segment_bytes=1 << 20, cleanup_policy=frozenset({"compact"}))
 
 
-def make_log(segment_count: int = 4, config: LogConfig = CONFIG) -> PartitionLog:
+def make_log(
+    segment_count: int = 4, config: LogConfig = CONFIG, high_watermark: int | None = None
+) -> PartitionLog:
     """Sealed segments of one batch with ten records each, a second apart, and an empty one."""
     log = open_log(FaultyDisk(directories=["/"]), "/topic-0", config)
     for number in range(segment_count):
@@ -35,7 +37,7 @@ def make_log(segment_count: int = 4, config: LogConfig = CONFIG) -> PartitionLog
         log.append_as_leader(batch, leader_epoch=0, now_ms=NOW_MS)
         log.roll(NOW_MS)
     log.flush()
-    log.raise_high_watermark(log.log_end_offset)
+    log.raise_high_watermark(log.log_end_offset if high_watermark is None else high_watermark)
     return log
 
 
@@ -66,8 +68,7 @@ def test_the_ratio_counts_whole_segments() -> None:
 
 
 def test_the_high_watermark_and_open_transactions_bound_it() -> None:
-    log = make_log()
-    log.raise_high_watermark(25)
+    log = make_log(high_watermark=25)
     assert section(log).first_uncleanable_offset == 20
     log.raise_high_watermark(30)
     assert section(log).first_uncleanable_offset == 30

@@ -50,8 +50,7 @@ def test_a_log_moves_with_all_it_holds() -> None:
 
 
 def test_the_copy_follows_no_further_than_the_high_watermark() -> None:
-    directories, log = directories_with_log(FaultyDisk(directories=PATHS))
-    log.raise_high_watermark(6)
+    directories, _ = directories_with_log(FaultyDisk(directories=PATHS), high_watermark=6)
     move = started(directories)
     copy_all(move)
     assert move.copy(NOW_MS) == 0

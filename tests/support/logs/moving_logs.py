@@ -17,13 +17,13 @@ def values_of(log: PartitionLog) -> list[bytes]:
 
 
 def directories_with_log(
-    disk: FaultyDisk, batch_count: int = 10
+    disk: FaultyDisk, batch_count: int = 10, high_watermark: int | None = None
 ) -> tuple[LogDirectories, PartitionLog]:
     directories = open_directories(disk, PATHS, CONFIG)
     log = directories.create(orders(0), TOPIC_ID, NOW_MS, path="/a")
     for number in range(batch_count):
         append(log, b"%d" % number, b"%d+" % number)
-    log.raise_high_watermark(log.log_end_offset)
+    log.raise_high_watermark(log.log_end_offset if high_watermark is None else high_watermark)
     return directories, log
 
 
