@@ -14,8 +14,8 @@ from bench.cluster.clusters import BROKER_IDS, Cluster
 from bench.cluster.sizes import REPLICATION_FACTOR
 from headwater.base.errors import KafkaError
 from headwater.client.admin import AdminOperations, NewTopic, require_all
-from headwater.client.cluster_connection import ClusterConnection
-from headwater.client.cluster_metadata import TopicInfo
+from headwater.client.connection.cluster_connection import ClusterConnection
+from headwater.client.connection.cluster_metadata import TopicInfo
 
 Result = TypeVar("Result")
 

@@ -27,7 +27,6 @@ from headwater.client.consumer.errors import (
 )
 from headwater.client.consumer.errors import SubscriptionError as SubscriptionError
 from headwater.client.consumer.errors import WakeupError as WakeupError
-from headwater.client.corrupt_batches import CorruptBatchError as CorruptBatchError
 from headwater.client.errors import BrokerUnreachableError as BrokerUnreachableError
 from headwater.client.errors import ClientClosedError as ClientClosedError
 from headwater.client.errors import DeadlineError as DeadlineError
@@ -37,6 +36,7 @@ from headwater.client.errors import SeveralFailedError as SeveralFailedError
 from headwater.client.errors import UnknownBrokerError as UnknownBrokerError
 from headwater.client.errors import UnknownGroupError as UnknownGroupError
 from headwater.client.errors import UnknownTopicError as UnknownTopicError
+from headwater.client.fetch.corrupt_batches import CorruptBatchError as CorruptBatchError
 from headwater.client.kafka_errors.access_errors import *  # noqa: F403
 from headwater.client.kafka_errors.cluster_errors import *  # noqa: F403
 from headwater.client.kafka_errors.group_errors import *  # noqa: F403

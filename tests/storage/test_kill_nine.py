@@ -7,7 +7,7 @@ from pathlib import Path
 
 from headwater.sim.campaigns.logs import append_numbered
 from headwater.storage.disk.files import DiskFiles
-from headwater.storage.inspection.verify import verify_directory
+from headwater.storage.inspection.verify.verify import verify_directory
 from headwater.storage.partition_log import PartitionLog
 from headwater.wire.records import BatchHeader, decode_records, iter_batch_headers
 from tests.support.logs.append_process import WRITER_COUNT, open_where_it_was_left

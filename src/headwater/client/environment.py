@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
 from headwater.base.clocks import Clock, SystemClock
-from headwater.client.cluster_connection import Connect, connect_channel
+from headwater.client.connection.cluster_connection import Connect, connect_channel
 
 
 @dataclass(frozen=True, slots=True)

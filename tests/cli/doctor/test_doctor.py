@@ -18,7 +18,7 @@ from headwater.cli.doctor.replica_check import check_replicas
 from headwater.cli.metrics.page import MetricsPage
 from headwater.cli.output.sizes import size_text
 from headwater.client.admin import LogDirectory
-from headwater.client.cluster_metadata import PartitionInfo, TopicInfo
+from headwater.client.connection.cluster_metadata import PartitionInfo, TopicInfo
 from headwater.testing import broker
 from headwater.testing.running_broker import RunningBroker
 from tests.support.brokers.clusters import Cluster

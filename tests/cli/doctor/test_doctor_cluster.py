@@ -12,7 +12,7 @@ from headwater.cli.doctor.examination import examine_cluster
 from headwater.cli.doctor.findings import Finding, Verdict
 from headwater.cli.doctor.replica_check import check_missing_brokers
 from headwater.cli.doctor.zookeeper_check import ServerAnswer, judge, server_addresses
-from headwater.client.cluster_metadata import PartitionInfo, TopicInfo
+from headwater.client.connection.cluster_metadata import PartitionInfo, TopicInfo
 from tests.support.brokers.broker_cluster import BrokerCluster, run_cluster_scenario
 
 GOOD, NOTE, PROBLEM = Verdict.GOOD, Verdict.NOTE, Verdict.PROBLEM

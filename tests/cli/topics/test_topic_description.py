@@ -7,7 +7,7 @@ import pytest
 from headwater.cli.topics.description import describe_topic
 from headwater.cli.topics.partition_filter import PartitionFilter
 from headwater.client.admin import ConfigEntry, ConfigSource
-from headwater.client.cluster_metadata import PartitionInfo, TopicInfo
+from headwater.client.connection.cluster_metadata import PartitionInfo, TopicInfo
 
 #: Brokers 1 and 2 are there, 3 is not; two replicas must be in sync.
 TOPIC = TopicInfo(

@@ -16,7 +16,7 @@ from headwater.client.admin import (
     ResourceType,
     require_all,
 )
-from headwater.client.cluster_connection import ClusterConnection
+from headwater.client.connection.cluster_connection import ClusterConnection
 from headwater.wire.messages.produce import (
     PartitionProduceData,
     ProduceRequest,

@@ -19,7 +19,7 @@ from headwater.client.admin import (
     ResourceType,
     require_all,
 )
-from headwater.client.cluster_connection import ClusterConnection
+from headwater.client.connection.cluster_connection import ClusterConnection
 from headwater.client.errors import UnknownTopicError
 from headwater.client.producer.async_producer import AsyncProducer
 from headwater.net.peer_channel import UnsupportedVersionError

@@ -8,7 +8,7 @@ import pytest
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.admin import AdminOperations, CommittedOffset, NewTopic, require_all
-from headwater.client.cluster_connection import ClusterConnection
+from headwater.client.connection.cluster_connection import ClusterConnection
 from headwater.client.errors import DeadlineError, UnknownGroupError
 from headwater.client.kafka_errors import UnknownTopicOrPartitionError
 from tests.support.brokers.clusters import Cluster

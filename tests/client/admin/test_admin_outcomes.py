@@ -11,10 +11,10 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.admin import AdminOperations, NewTopic, OffsetTime, require_all
 from headwater.client.admin.outcomes import raised_or_returned
-from headwater.client.cluster_connection import ClusterConnection
+from headwater.client.connection.cluster_connection import ClusterConnection
+from headwater.client.connection.retry import RetryPolicy
 from headwater.client.errors import DeadlineError, SeveralFailedError, UnknownTopicError
 from headwater.client.kafka_errors import TopicAlreadyExistsError
-from headwater.client.retry import RetryPolicy
 from headwater.net.peer_channel import UnsupportedVersionError
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.create_topics import CreatableTopicResult, CreateTopicsResponse

@@ -11,7 +11,7 @@ from headwater.client.consumer.async_consumer import AsyncConsumer
 from headwater.client.consumer.consumer import Consumer
 from headwater.client.consumer.options import ConsumerOptions, make_options
 from headwater.client.environment import ClientEnvironment
-from headwater.client.isolation import IsolationLevel
+from headwater.client.fetch.isolation import IsolationLevel
 from headwater.client.settings.consumer_settings import CONSUMER_SETTINGS
 
 

@@ -9,8 +9,8 @@ import pytest
 from headwater.base.clocks import ManualClock
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.settings import SettingError
-from headwater.client.bootstrap import Address
-from headwater.client.cluster_connection import connect_channel
+from headwater.client.connection.bootstrap import Address
+from headwater.client.connection.cluster_connection import connect_channel
 from headwater.client.environment import ClientEnvironment, in_environment
 from headwater.client.errors import ClientClosedError, DeadlineError
 from headwater.client.kafka_errors import OutOfOrderSequenceNumberError

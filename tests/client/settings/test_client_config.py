@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.base.settings import Setting, SettingError, SettingKind, SettingTable, SettingValue
-from headwater.client.isolation import IsolationLevel
+from headwater.client.fetch.isolation import IsolationLevel
 from headwater.client.settings.admin_settings import ADMIN_SETTINGS
 from headwater.client.settings.client_config import parse_settings
 from headwater.client.settings.common_settings import COMMON_SETTINGS

@@ -7,7 +7,7 @@ import pytest
 
 from headwater.client.consumer.async_consumer import AsyncConsumer
 from headwater.client.consumer.membership.membership import GroupIdentity
-from headwater.client.fetched_partition import FetchedPartition
+from headwater.client.fetch.fetched_partition import FetchedPartition
 from headwater.sim.campaigns.client import ClientCampaign
 
 Plant = Callable[[pytest.MonkeyPatch], None]

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from headwater.client.cluster_connection import ClusterConnection
+from headwater.client.connection.cluster_connection import ClusterConnection
 from headwater.testing.broker_process import HOST, BrokerProcess
 from tests.support.brokers.three_brokers import BROKER_IDS, SETTINGS, ThreeBrokers
 

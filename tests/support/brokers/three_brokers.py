@@ -26,9 +26,9 @@ from typing import Protocol, Self, TypeVar
 
 from headwater.base.errors import KafkaError
 from headwater.client.admin import AdminOperations, NewTopic, require_all
-from headwater.client.cluster_connection import ClusterConnection
-from headwater.client.cluster_metadata import PartitionInfo
-from headwater.client.coordinators import CoordinatorKind, find_coordinators
+from headwater.client.connection.cluster_connection import ClusterConnection
+from headwater.client.connection.cluster_metadata import PartitionInfo
+from headwater.client.connection.coordinators import CoordinatorKind, find_coordinators
 from headwater.testing.broker_process import wait_until
 
 BROKER_IDS = (1, 2, 3)

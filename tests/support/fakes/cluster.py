@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.client.ask import Ask, Machine
-from headwater.client.cluster_metadata import ClusterMetadata
-from headwater.client.coordinator_cache import CoordinatorCache
-from headwater.client.metadata_upkeep import MetadataUpkeep
+from headwater.client.connection.cluster_metadata import ClusterMetadata
+from headwater.client.connection.coordinator_cache import CoordinatorCache
+from headwater.client.connection.metadata_upkeep import MetadataUpkeep
+from headwater.client.connection.retry import RetryPolicy
+from headwater.client.machines.ask import Ask, Machine
 from headwater.client.producer.batches.accumulator import RecordAccumulator
 from headwater.client.producer.batches.delivery_future import DeliveryFuture
 from headwater.client.producer.intake.serialized_record import (
@@ -26,7 +27,6 @@ from headwater.client.producer.metrics import ProducerMetrics
 from headwater.client.producer.record_metadata import OnDelivery
 from headwater.client.producer.sending.sender import Sender, SenderSettings
 from headwater.client.producer.transactions.manager import TransactionManager
-from headwater.client.retry import RetryPolicy
 from headwater.client.settings.producer_settings import PRODUCER_SETTINGS
 from headwater.net.peer_errors import PeerUnavailableError
 from headwater.wire.messages.init_producer_id import (

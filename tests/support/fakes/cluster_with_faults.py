@@ -14,7 +14,7 @@ from typing import Any
 
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
-from headwater.client.ask import Ask, CoordinatorOf, Machine
+from headwater.client.machines.ask import Ask, CoordinatorOf, Machine
 from headwater.net.peer_errors import PeerUnavailableError
 from headwater.wire.messages.init_producer_id import InitProducerIdRequest
 from headwater.wire.messages.metadata import (

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from headwater.base.ids import TopicPartition
-from headwater.client.cluster_metadata import ClusterMetadata
+from headwater.client.connection.cluster_metadata import ClusterMetadata
 from headwater.wire.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from headwater.base.ids import TopicPartition
-from headwater.client.ask import Ask
-from headwater.client.cluster_metadata import ClusterMetadata
+from headwater.client.connection.cluster_metadata import ClusterMetadata
+from headwater.client.connection.metadata_upkeep import MetadataUpkeep
+from headwater.client.connection.retry import RetryPolicy
 from headwater.client.consumer.deserializers import DeserializerLike, Deserializers
 from headwater.client.consumer.fetching.fetcher import Fetcher
 from headwater.client.consumer.fetching.subscription_state import SubscriptionState
@@ -19,10 +20,9 @@ from headwater.client.consumer.polling.fetch_buffer import FetchBuffer
 from headwater.client.consumer.polling.poll_side import PollSide
 from headwater.client.consumer.positions.positions import CommittedOffsets, Positions
 from headwater.client.consumer.positions.reset import EARLIEST, OffsetReset
-from headwater.client.fetch_conversation import FetchLimits
-from headwater.client.isolation import IsolationLevel
-from headwater.client.metadata_upkeep import MetadataUpkeep
-from headwater.client.retry import RetryPolicy
+from headwater.client.fetch.conversation import FetchLimits
+from headwater.client.fetch.isolation import IsolationLevel
+from headwater.client.machines.ask import Ask
 from headwater.wire.messages.fetch import FetchRequest
 from headwater.wire.messages.metadata import MetadataRequest
 from tests.support.fakes.fetches import TOPIC

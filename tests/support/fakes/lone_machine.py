@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from headwater.base.errors import KafkaError, NetworkError
-from headwater.client.ask import Ask, Machine
+from headwater.client.machines.ask import Ask, Machine
 from headwater.wire.schema import Message
 
 R = TypeVar("R", bound=Message)

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Mapping
 
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
-from headwater.client.ask import CoordinatorOf
 from headwater.client.assignors.assignor import (
     MemberAssignment,
     MemberSubscription,
@@ -18,12 +17,13 @@ from headwater.client.assignors.consumer_protocol import (
     write_subscription,
 )
 from headwater.client.assignors.known_assignors import make_assignors
-from headwater.client.cluster_metadata import ClusterMetadata
+from headwater.client.connection.cluster_metadata import ClusterMetadata
+from headwater.client.connection.coordinator_cache import CoordinatorCache
+from headwater.client.connection.coordinators import CoordinatorKind
+from headwater.client.connection.retry import RetryPolicy
 from headwater.client.consumer.membership.classic_membership import ClassicMembership
 from headwater.client.consumer.membership.membership import RebalanceKind, Subscription
-from headwater.client.coordinator_cache import CoordinatorCache
-from headwater.client.coordinators import CoordinatorKind
-from headwater.client.retry import RetryPolicy
+from headwater.client.machines.ask import CoordinatorOf
 from headwater.client.settings.client_config import parse_settings
 from headwater.client.settings.consumer_settings import CONSUMER_SETTINGS
 from headwater.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

@@ -7,18 +7,18 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from headwater.base.ids import TopicPartition
-from headwater.client.ask import Machine
-from headwater.client.cluster_metadata import ClusterMetadata
-from headwater.client.completion import Completion
-from headwater.client.coordinator_cache import CoordinatorCache
-from headwater.client.metadata_upkeep import MetadataUpkeep
+from headwater.client.connection.cluster_metadata import ClusterMetadata
+from headwater.client.connection.coordinator_cache import CoordinatorCache
+from headwater.client.connection.metadata_upkeep import MetadataUpkeep
+from headwater.client.connection.retry import RetryPolicy
+from headwater.client.machines.ask import Machine
+from headwater.client.machines.completion import Completion
 from headwater.client.producer.batches.accumulator import RecordAccumulator
 from headwater.client.producer.batches.delivery_future import DeliveryFuture
 from headwater.client.producer.intake.serialized_record import SerializedRecord
 from headwater.client.producer.metrics import ProducerMetrics
 from headwater.client.producer.sending.sender import Sender, SenderSettings
 from headwater.client.producer.transactions.manager import TransactionManager
-from headwater.client.retry import RetryPolicy
 from headwater.client.settings.client_config import parse_settings
 from headwater.client.settings.producer_settings import PRODUCER_SETTINGS
 from headwater.wire.messages.api_versions import (

@@ -6,12 +6,12 @@ import random
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.client.ask import Ask
+from headwater.client.connection.coordinator_cache import CoordinatorCache
+from headwater.client.connection.retry import RetryPolicy
 from headwater.client.consumer.membership.membership import GroupIdentity
-from headwater.client.coordinator_cache import CoordinatorCache
+from headwater.client.machines.ask import Ask
 from headwater.client.producer.idempotence.identity import NO_IDENTITY
 from headwater.client.producer.transactions.manager import TransactionManager
-from headwater.client.retry import RetryPolicy
 from headwater.client.settings.client_config import parse_settings
 from headwater.client.settings.producer_settings import PRODUCER_SETTINGS
 from headwater.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest

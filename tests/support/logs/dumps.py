@@ -5,10 +5,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from headwater.storage.inspection.dump import DumpOptions, dump_file
-from headwater.storage.inspection.dump_items import DumpItem
-from headwater.storage.inspection.dump_json import JsonDump
-from headwater.storage.inspection.dump_text import TextDump
+from headwater.storage.inspection.dump.as_json import JsonDump
+from headwater.storage.inspection.dump.as_text import TextDump
+from headwater.storage.inspection.dump.dump import DumpOptions, dump_file
+from headwater.storage.inspection.dump.items import DumpItem
 from headwater.storage.inspection.read_only_files import ReadOnlyFiles
 
 LOG_NAME = f"{0:020d}.log"

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from headwater.storage.inspection.findings import Finding
 from headwater.storage.inspection.read_only_files import ReadOnlyFiles
-from headwater.storage.inspection.verify import verify_directory
+from headwater.storage.inspection.verify.findings import Finding
+from headwater.storage.inspection.verify.verify import verify_directory
 
 
 def verify(directory: Path, *, deep: bool = True) -> list[Finding]:

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from enum import Enum, auto
 
 from headwater.base.errors import ErrorCode
-from headwater.client.bootstrap import Address, parse_bootstrap
-from headwater.client.cluster_connection import connect_channel
+from headwater.client.connection.bootstrap import Address, parse_bootstrap
+from headwater.client.connection.cluster_connection import connect_channel
 from headwater.client.environment import ClientEnvironment
 from headwater.net.peer_channel import PeerChannel
 from headwater.wire.api_keys import ApiKey

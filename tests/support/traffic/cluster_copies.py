@@ -15,7 +15,7 @@ from typing import Protocol, Self
 
 from headwater import KafkaError, Producer
 from headwater.client.admin import AdminOperations
-from headwater.client.cluster_connection import ClusterConnection
+from headwater.client.connection.cluster_connection import ClusterConnection
 from headwater.java.processes import kill_process, start_process
 from tests.support.brokers.three_brokers import SLOW_S, ThreeBrokers
 from tests.support.kafka.node import require_apache_kafka

@@ -21,7 +21,7 @@ from typing import Self
 
 from headwater.base.errors import KafkaError
 from headwater.client.admin import AdminOperations
-from headwater.client.cluster_connection import ClusterConnection
+from headwater.client.connection.cluster_connection import ClusterConnection
 from tests.support.brokers.three_brokers import SLOW_S, ThreeBrokers
 from tests.support.logs.replica_files import replica_faults
 from tests.support.other_clients.groups.known import MEMBERS_BY_NAME

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from headwater.base.ids import TopicPartition
 from headwater.client.consumer.record import ConsumerRecord
-from headwater.client.corrupt_batches import check_offsets_grow
-from headwater.client.fetched_partition import FetchedPartition
+from headwater.client.fetch.corrupt_batches import check_offsets_grow
+from headwater.client.fetch.fetched_partition import FetchedPartition
 from headwater.wire.records import (
     MAGIC_V1,
     Compression,

@@ -7,7 +7,7 @@ import asyncio
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.admin import AdminOperations, NewTopic, OffsetTime, require_all
-from headwater.client.cluster_connection import ClusterConnection
+from headwater.client.connection.cluster_connection import ClusterConnection
 from headwater.client.consumer.async_consumer import AsyncConsumer
 
 _TIMEOUT_S = 30.0

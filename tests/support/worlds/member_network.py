@@ -15,7 +15,7 @@ from typing import Any
 
 from headwater.base.errors import ErrorCode, KafkaError, NetworkError, RequestTimedOutError
 from headwater.base.ids import TopicPartition
-from headwater.client.ask import Ask
+from headwater.client.machines.ask import Ask
 from headwater.coordinator.group.classic.member import JoiningClient
 from headwater.coordinator.group.offsets.commit import Committer, NewOffset
 from headwater.coordinator.group.offsets.fetch import WantedOffset

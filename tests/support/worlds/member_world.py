@@ -15,18 +15,18 @@ from dataclasses import replace
 from typing import Any
 
 from headwater.base.ids import TopicPartition
-from headwater.client.ask import Ask, Machine
 from headwater.client.assignors.assignor import Assignor
 from headwater.client.assignors.known_assignors import make_assignors
-from headwater.client.cluster_metadata import ClusterMetadata
-from headwater.client.completion import Completion
+from headwater.client.connection.cluster_metadata import ClusterMetadata
+from headwater.client.connection.coordinator_cache import CoordinatorCache
+from headwater.client.connection.retry import RetryPolicy
 from headwater.client.consumer.committed.commits import OffsetCommits
 from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
 from headwater.client.consumer.membership.classic_membership import ClassicMembership
 from headwater.client.consumer.membership.consumer_membership import ConsumerMembership
 from headwater.client.consumer.membership.membership import RebalanceKind, Subscription
-from headwater.client.coordinator_cache import CoordinatorCache
-from headwater.client.retry import RetryPolicy
+from headwater.client.machines.ask import Ask, Machine
+from headwater.client.machines.completion import Completion
 from headwater.client.settings.client_config import parse_settings
 from headwater.client.settings.consumer_settings import CONSUMER_SETTINGS
 from headwater.cluster.image.image import ClusterImage

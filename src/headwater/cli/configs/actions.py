@@ -19,7 +19,7 @@ from headwater.client.admin import (
     TopicOperations,
     require_all,
 )
-from headwater.client.cluster_connection import ClusterConnection
+from headwater.client.connection.cluster_connection import ClusterConnection
 
 _RESOURCE_TYPES: Final = {
     TOPICS: ResourceType.TOPIC,

@@ -14,9 +14,9 @@ from headwater.cli.doctor.machine_check import space_finding
 from headwater.cli.doctor.zookeeper_check import check_zookeeper
 from headwater.cli.serve.durability_promise import durability_promise
 from headwater.client.admin import AdminOperations, ConfigResource, LogDirectory, ResourceType
-from headwater.client.bootstrap import Address, parse_bootstrap
-from headwater.client.cluster_connection import ClusterConnection
-from headwater.client.cluster_metadata import BrokerNode, TopicInfo
+from headwater.client.connection.bootstrap import Address, parse_bootstrap
+from headwater.client.connection.cluster_connection import ClusterConnection
+from headwater.client.connection.cluster_metadata import BrokerNode, TopicInfo
 from headwater.net.peer_channel import PeerChannel
 
 CONNECT_TIMEOUT_S = 5.0

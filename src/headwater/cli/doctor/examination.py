@@ -22,7 +22,7 @@ from headwater.cli.doctor.replica_check import check_min_isr, check_missing_brok
 from headwater.cli.metrics.page import MetricsPage
 from headwater.cli.metrics.source import MetricsAddress, NoMetricsError, fetch_page, find_addresses
 from headwater.client.admin import AdminOperations
-from headwater.client.cluster_connection import ClusterConnection
+from headwater.client.connection.cluster_connection import ClusterConnection
 
 
 def examine_machine(data_dirs: Sequence[str]) -> Iterator[Finding]:

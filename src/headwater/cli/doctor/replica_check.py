@@ -9,7 +9,7 @@ from typing import Final
 from headwater.base.errors import KafkaError
 from headwater.cli.doctor.findings import Finding, good, problem
 from headwater.client.admin import AdminOperations, ConfigResource, ResourceType
-from headwater.client.cluster_metadata import TopicInfo
+from headwater.client.connection.cluster_metadata import TopicInfo
 
 _NAMED_MAX: Final = 5
 _MIN_ISR: Final = "min.insync.replicas"

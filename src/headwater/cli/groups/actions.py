@@ -22,8 +22,8 @@ from headwater.client.admin import (
     OffsetTime,
     require_all,
 )
-from headwater.client.cluster_connection import ClusterConnection
-from headwater.client.isolation import IsolationLevel
+from headwater.client.connection.cluster_connection import ClusterConnection
+from headwater.client.fetch.isolation import IsolationLevel
 
 EXIT_FAILURE: Final = 1
 #: What the members of a consumer group are; a group that only has offsets has no members to say.

@@ -26,7 +26,7 @@ from headwater.cli.options.group_argument import (
 )
 
 if TYPE_CHECKING:
-    from headwater.client.cluster_connection import ClusterConnection
+    from headwater.client.connection.cluster_connection import ClusterConnection
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -141,7 +141,7 @@ def describe(
     timeout_ms: Timeout = TIMEOUT_MS,
 ) -> None:
     from headwater.cli.groups import actions as group_actions
-    from headwater.client.isolation import IsolationLevel
+    from headwater.client.fetch.isolation import IsolationLevel
 
     choice = choose_groups(group, group_option, all_groups)
     if offsets + members + state > 1:

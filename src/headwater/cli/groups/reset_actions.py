@@ -27,7 +27,7 @@ from headwater.client.admin import (
     OffsetTime,
     require_all,
 )
-from headwater.client.cluster_connection import ClusterConnection
+from headwater.client.connection.cluster_connection import ClusterConnection
 from headwater.client.errors import UnknownGroupError
 from headwater.client.kafka_errors import InvalidRequestError, NonEmptyGroupError
 

@@ -134,9 +134,9 @@ def dump(
         typer.Option("--json", help="One JSON object per line and thing, each with a `type`."),
     ] = False,
 ) -> None:
-    from headwater.storage.inspection.dump import DumpOptions, dump_file
-    from headwater.storage.inspection.dump_json import JsonDump
-    from headwater.storage.inspection.dump_text import TextDump
+    from headwater.storage.inspection.dump.as_json import JsonDump
+    from headwater.storage.inspection.dump.as_text import TextDump
+    from headwater.storage.inspection.dump.dump import DumpOptions, dump_file
     from headwater.storage.inspection.read_only_files import ReadOnlyFiles
 
     wanted = [*(paths or []), *(path for group in files or [] for path in group.split(",") if path)]
@@ -198,7 +198,7 @@ def verify(
     ] = False,
 ) -> None:
     from headwater.cli.log.verification import run_verification
-    from headwater.storage.inspection.verify import NotALogDirectoryError
+    from headwater.storage.inspection.verify.verify import NotALogDirectoryError
 
     with standard_output():
         try:

@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from headwater.storage.inspection.findings import Finding, Report
 from headwater.storage.inspection.read_only_files import ReadOnlyFiles
-from headwater.storage.inspection.verify import count_log_bytes, verify_into
+from headwater.storage.inspection.verify.findings import Finding, Report
+from headwater.storage.inspection.verify.verify import count_log_bytes, verify_into
 
 BYTES_PER_MB = 1_000_000
 #: Less than this is verified before a bar could be read.

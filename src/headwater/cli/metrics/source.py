@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.client.admin import AdminOperations, ConfigResource, ResourceType
-from headwater.client.cluster_connection import ClusterConnection
+from headwater.client.connection.cluster_connection import ClusterConnection
 
 SETTING: Final = "metrics.listen"
 PATH: Final = "/metrics"

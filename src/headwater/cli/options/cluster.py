@@ -15,7 +15,7 @@ import typer
 from headwater.cli.output.standard_output import standard_output
 
 if TYPE_CHECKING:
-    from headwater.client.cluster_connection import ClusterConnection
+    from headwater.client.connection.cluster_connection import ClusterConnection
 
 Result = TypeVar("Result")
 
@@ -63,7 +63,7 @@ def on_cluster(
     """Connect, do something, and close; standard output may be a pipe that ends early."""
     import asyncio
 
-    from headwater.client.cluster_connection import ClusterConnection
+    from headwater.client.connection.cluster_connection import ClusterConnection
 
     async def connected() -> Result:
         async with ClusterConnection(

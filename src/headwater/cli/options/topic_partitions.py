@@ -9,7 +9,7 @@ import typer
 
 from headwater.base.ids import TopicPartition
 from headwater.client.admin import TopicOperations, require_all
-from headwater.client.cluster_connection import ClusterConnection
+from headwater.client.connection.cluster_connection import ClusterConnection
 
 
 class TopicScope(NamedTuple):

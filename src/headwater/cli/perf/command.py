@@ -13,7 +13,7 @@ from headwater.cli.options.topic_argument import TopicArgument, TopicOption, one
 if TYPE_CHECKING:
     from headwater.cli.perf.report import PerfResult
     from headwater.cli.perf.runs import ProduceLoad
-    from headwater.client.cluster_connection import ClusterConnection
+    from headwater.client.connection.cluster_connection import ClusterConnection
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -249,7 +249,7 @@ def _run(
 
     import uvloop
 
-    from headwater.client.cluster_connection import ClusterConnection
+    from headwater.client.connection.cluster_connection import ClusterConnection
 
     async def connected() -> PerfResult:
         servers = bootstrap_servers(bootstrap_server)

@@ -19,7 +19,7 @@ from headwater.base.ids import TopicPartition
 from headwater.cli.perf.report import Latencies, PerfResult, progress_bar
 from headwater.cli.records.deliveries import Deliveries
 from headwater.client.admin import AdminOperations, NewTopic, OffsetTime, require_all
-from headwater.client.cluster_connection import ClusterConnection
+from headwater.client.connection.cluster_connection import ClusterConnection
 from headwater.client.consumer.async_consumer import AsyncConsumer
 from headwater.client.kafka_errors import UnknownServerError
 from headwater.client.producer.async_producer import AsyncProducer

@@ -138,8 +138,8 @@ def consume(
     from headwater.cli.records.consume_action import ConsumeOptions, Consumption
     from headwater.cli.records.record_format import FormatRecords, JsonFormat, TextFormat
     from headwater.cli.records.start_offsets import parse_start
-    from headwater.client.cluster_connection import ClusterConnection
-    from headwater.client.isolation import IsolationLevel
+    from headwater.client.connection.cluster_connection import ClusterConnection
+    from headwater.client.fetch.isolation import IsolationLevel
 
     start = parse_start(offset, from_beginning, from_datetime)
     if start.offset is not None and partition is None:

@@ -11,9 +11,9 @@ from headwater.cli.interruption import cancelled_by_signals
 from headwater.cli.records.record_format import FormatRecords
 from headwater.cli.records.start_offsets import Start, find_partitions, start_offsets
 from headwater.client.admin import OffsetTime
-from headwater.client.cluster_connection import ClusterConnection
+from headwater.client.connection.cluster_connection import ClusterConnection
 from headwater.client.consumer.async_consumer import AsyncConsumer
-from headwater.client.isolation import IsolationLevel
+from headwater.client.fetch.isolation import IsolationLevel
 
 #: How often to look for new partitions and topics.
 LOOK_INTERVAL_S: Final = 5.0

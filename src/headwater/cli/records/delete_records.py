@@ -14,7 +14,7 @@ from headwater.cli.options.topic_argument import TopicArgument, TopicOption, any
 
 if TYPE_CHECKING:
     from headwater.base.ids import TopicPartition
-    from headwater.client.cluster_connection import ClusterConnection
+    from headwater.client.connection.cluster_connection import ClusterConnection
 
 app = typer.Typer(pretty_exceptions_enable=False)
 

@@ -11,7 +11,7 @@ import typer
 
 if TYPE_CHECKING:
     from headwater.cli.records.record_format import FormatRecords
-    from headwater.client.cluster_connection import ClusterConnection
+    from headwater.client.connection.cluster_connection import ClusterConnection
 
 DEFAULT: Final = "default"
 OFFSETS: Final = "offsets"

@@ -11,10 +11,10 @@ import typer
 from headwater.base.ids import TopicPartition
 from headwater.cli.options.topic_pattern import choose_topics
 from headwater.client.admin import OffsetOperations, OffsetTime, TopicOperations, require_all
-from headwater.client.cluster_connection import ClusterConnection
-from headwater.client.cluster_metadata import TopicInfo
+from headwater.client.connection.cluster_connection import ClusterConnection
+from headwater.client.connection.cluster_metadata import TopicInfo
 from headwater.client.errors import UnknownTopicError
-from headwater.client.isolation import IsolationLevel
+from headwater.client.fetch.isolation import IsolationLevel
 
 NOTHING_SO_LATE: Final = -1
 

@@ -12,8 +12,8 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.cli.options.topic_pattern import choose_topics
 from headwater.cli.topics.partition_filter import PartitionFilter
 from headwater.client.admin import NewTopic, TopicOperations, require_all
-from headwater.client.cluster_connection import ClusterConnection
-from headwater.client.cluster_metadata import TopicInfo
+from headwater.client.connection.cluster_connection import ClusterConnection
+from headwater.client.connection.cluster_metadata import TopicInfo
 from headwater.client.errors import UnknownTopicError
 
 EXIT_FAILURE = 1

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from headwater.base.ids import topic_id_to_text
 from headwater.cli.topics.partition_filter import PartitionFilter
 from headwater.client.admin import ConfigEntry, ConfigSource
-from headwater.client.cluster_metadata import PartitionInfo, TopicInfo
+from headwater.client.connection.cluster_metadata import PartitionInfo, TopicInfo
 
 MIN_ISR = "min.insync.replicas"
 

@@ -15,7 +15,7 @@ from headwater.client.admin import (
     TransactionOperations,
     require_all,
 )
-from headwater.client.cluster_connection import ClusterConnection
+from headwater.client.connection.cluster_connection import ClusterConnection
 from headwater.client.kafka_errors import InvalidTxnStateError
 
 _FORM: Final = TableForm(separator="\t", missing="None")

@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from headwater.client.admin.async_admin import AsyncAdmin
-from headwater.client.background_loop import BackgroundLoop
 from headwater.client.errors import ClientClosedError
+from headwater.client.machines.background_loop import BackgroundLoop
 from headwater.client.settings.typed import AdminSettings
 
 P = ParamSpec("P")

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from headwater import __version__
 from headwater.base.ids import TopicPartition
 from headwater.client.admin.outcomes import Operations, Outcomes, raised_or_returned, settle
-from headwater.client.bootstrap import Address
-from headwater.client.cluster_metadata import BrokerNode
+from headwater.client.connection.bootstrap import Address
+from headwater.client.connection.cluster_metadata import BrokerNode
 from headwater.client.errors import refusal
 from headwater.client.given_items import given_items, given_partitions
 from headwater.net.peer_channel import SOFTWARE_NAME

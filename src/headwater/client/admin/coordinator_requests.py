@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from headwater.base.errors import KafkaError
 from headwater.client.admin.outcomes import Outcomes, settle
-from headwater.client.cluster_connection import ClusterConnection
-from headwater.client.coordinators import CoordinatorKind, find_coordinators
+from headwater.client.connection.cluster_connection import ClusterConnection
+from headwater.client.connection.coordinators import CoordinatorKind, find_coordinators
 from headwater.client.errors import UnknownBrokerError
 from headwater.client.given_items import given_names
 from headwater.client.kafka_errors import CoordinatorNotAvailableError

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from headwater.base.ids import TopicPartition
-from headwater.client.cluster_metadata import BrokerNode
+from headwater.client.connection.cluster_metadata import BrokerNode
 from headwater.wire.codec import MalformedMessageError, decode
 from headwater.wire.messages import consumer_group_describe as consumer_messages
 from headwater.wire.messages import describe_groups as classic_messages

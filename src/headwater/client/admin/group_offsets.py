@@ -8,10 +8,10 @@ from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.admin.coordinator_requests import AskCoordinator, ask_coordinators
 from headwater.client.admin.outcomes import Operations, Outcomes, raised_or_returned, require_all
-from headwater.client.coordinators import CoordinatorKind
+from headwater.client.connection.coordinators import CoordinatorKind
+from headwater.client.connection.retry import may_retry
 from headwater.client.errors import group_refusal, refusal
 from headwater.client.given_items import given_partitions
-from headwater.client.retry import may_retry
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.offset_commit import (
     OffsetCommitRequest,

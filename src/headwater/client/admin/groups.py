@@ -21,7 +21,7 @@ from headwater.client.admin.outcomes import (
     require_all,
     settle,
 )
-from headwater.client.coordinators import CoordinatorKind
+from headwater.client.connection.coordinators import CoordinatorKind
 from headwater.client.errors import group_refusal, refusal
 from headwater.client.given_items import given_names
 from headwater.wire.api_keys import ApiKey

@@ -12,8 +12,8 @@ from typing import TypeVar
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.admin.outcomes import Outcomes, settle
-from headwater.client.cluster_connection import ClusterConnection
-from headwater.client.cluster_metadata import NO_LEADER
+from headwater.client.connection.cluster_connection import ClusterConnection
+from headwater.client.connection.cluster_metadata import NO_LEADER
 from headwater.client.errors import UnknownBrokerError, UnknownTopicError
 from headwater.client.kafka_errors import LeaderNotAvailableError
 

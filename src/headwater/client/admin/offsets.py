@@ -9,7 +9,7 @@ from headwater.base.ids import TopicPartition
 from headwater.client.admin.leader_requests import ask_leaders
 from headwater.client.admin.outcomes import Operations, Outcomes, raised_or_returned
 from headwater.client.errors import refusal
-from headwater.client.isolation import IsolationLevel
+from headwater.client.fetch.isolation import IsolationLevel
 from headwater.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,

@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping
 from typing import TypeAlias, TypeVar
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.client.cluster_connection import ClusterConnection
+from headwater.client.connection.cluster_connection import ClusterConnection
+from headwater.client.connection.retry import may_retry
 from headwater.client.errors import DeadlineError, SeveralFailedError
 from headwater.client.kafka_errors import UnknownServerError
-from headwater.client.retry import may_retry
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")

@@ -15,7 +15,7 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.client.admin.coordinator_requests import ask_coordinators
 from headwater.client.admin.outcomes import Outcomes, raised_or_returned, require_all
 from headwater.client.admin.transactions import TransactionOperations
-from headwater.client.coordinators import CoordinatorKind
+from headwater.client.connection.coordinators import CoordinatorKind
 from headwater.client.errors import refusal
 from headwater.client.kafka_errors import UnsupportedVersionError
 from headwater.client.producer.idempotence.identity import (

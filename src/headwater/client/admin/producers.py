@@ -9,7 +9,7 @@ from headwater.base.ids import TopicPartition
 from headwater.client.admin.coordinator_requests import ask_coordinators
 from headwater.client.admin.leader_requests import ask_leaders
 from headwater.client.admin.outcomes import Operations, Outcomes, raised_or_returned, settle
-from headwater.client.coordinators import CoordinatorKind
+from headwater.client.connection.coordinators import CoordinatorKind
 from headwater.client.errors import refusal
 from headwater.client.given_items import given_partitions
 from headwater.wire.messages.describe_producers import (

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from headwater.base.errors import KafkaError
 from headwater.client.admin.outcomes import Operations, Outcomes, raised_or_returned, settle
-from headwater.client.cluster_metadata import PartitionInfo, TopicInfo
+from headwater.client.connection.cluster_metadata import PartitionInfo, TopicInfo
 from headwater.client.errors import topic_refusal
 from headwater.client.given_items import given_items, given_names
 from headwater.wire.api_keys import ApiKey

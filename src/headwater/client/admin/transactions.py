@@ -14,7 +14,7 @@ from headwater.client.admin.coordinator_requests import ask_coordinators
 from headwater.client.admin.leader_requests import ask_leaders
 from headwater.client.admin.outcomes import Outcomes, require_all, settle
 from headwater.client.admin.producers import ProducerDescription, ProducerOperations
-from headwater.client.coordinators import CoordinatorKind
+from headwater.client.connection.coordinators import CoordinatorKind
 from headwater.client.errors import refusal
 from headwater.client.given_items import given_items, given_names, given_partitions
 from headwater.client.kafka_errors import (

@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterable, Mapping
 from typing import Final
 
 from headwater.base.ids import TopicPartition
-from headwater.client.cluster_metadata import PartitionInfo
+from headwater.client.connection.cluster_metadata import PartitionInfo
 from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
 from headwater.client.consumer.committed.user_commits import CommitCallback
 from headwater.client.consumer.core import ConsumerCore

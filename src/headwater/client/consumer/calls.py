@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 
 from headwater.base.clocks import Clock
 from headwater.base.ids import TopicPartition
-from headwater.client.background_loop import BackgroundLoop
-from headwater.client.cluster_metadata import PartitionInfo
+from headwater.client.connection.cluster_metadata import PartitionInfo
 from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
 from headwater.client.consumer.committed.user_commits import CommitCallback
 from headwater.client.consumer.core import ConsumerCore
@@ -19,6 +18,7 @@ from headwater.client.consumer.membership.membership import GroupIdentity
 from headwater.client.consumer.polling.poll_side import PollSide
 from headwater.client.consumer.positions.lookups import OffsetAndTimestamp
 from headwater.client.errors import ClientClosedError
+from headwater.client.machines.background_loop import BackgroundLoop
 
 T = TypeVar("T")
 

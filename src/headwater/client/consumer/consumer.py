@@ -20,7 +20,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TypeVar, Unpack
 
 from headwater.base.ids import TopicPartition
-from headwater.client.background_loop import BackgroundLoop
 from headwater.client.consumer.calls import ConsumerCalls
 from headwater.client.consumer.core import ConsumerCore
 from headwater.client.consumer.deserializers import DeserializerLike
@@ -33,6 +32,7 @@ from headwater.client.consumer.polling.rebalances import tell_listener
 from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.environment import HasEnvironment
 from headwater.client.given_items import given_names, given_partitions
+from headwater.client.machines.background_loop import BackgroundLoop
 from headwater.client.settings.typed import ConsumerSettings
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection
 
-from headwater.client.ask import Machine
+from headwater.client.connection.coordinator_cache import CoordinatorCache
+from headwater.client.connection.metadata_upkeep import MetadataUpkeep
 from headwater.client.consumer.fetching.fetcher import Fetcher
 from headwater.client.consumer.fetching.subscription_state import SubscriptionState
 from headwater.client.consumer.membership.group import GroupParts
@@ -14,10 +15,9 @@ from headwater.client.consumer.options import ConsumerOptions
 from headwater.client.consumer.polling.failures import Failures
 from headwater.client.consumer.polling.fetch_buffer import FetchBuffer
 from headwater.client.consumer.positions.positions import Positions
-from headwater.client.coordinator_cache import CoordinatorCache
-from headwater.client.corrupt_batches import CorruptBatches
-from headwater.client.driver import Driver
-from headwater.client.metadata_upkeep import MetadataUpkeep
+from headwater.client.fetch.corrupt_batches import CorruptBatches
+from headwater.client.machines.ask import Machine
+from headwater.client.machines.driver import Driver
 from headwater.client.settings.connection_settings import make_connection, retry_policy
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from headwater.client.consumer.fetching.partition_state import PartitionState
-from headwater.client.isolation import IsolationLevel
+from headwater.client.fetch.isolation import IsolationLevel
 from headwater.client.metric_samples import Samples
 
 

@@ -14,8 +14,8 @@ from headwater.client.consumer.deserializers import DeserializerLike, Deserializ
 from headwater.client.consumer.interceptors import Interceptors
 from headwater.client.consumer.positions.reset import OffsetReset, parse_offset_reset
 from headwater.client.environment import ClientEnvironment
-from headwater.client.fetch_conversation import FetchLimits
-from headwater.client.isolation import IsolationLevel
+from headwater.client.fetch.conversation import FetchLimits
+from headwater.client.fetch.isolation import IsolationLevel
 from headwater.client.settings.client_config import parse_settings
 from headwater.client.settings.consumer_settings import CONSUMER_SETTINGS, check_consumer_settings
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 
 from headwater.base.ids import TopicPartition
 from headwater.base.settings import SettingError
-from headwater.client.cluster_metadata import PartitionInfo
+from headwater.client.connection.cluster_metadata import PartitionInfo
 from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
 from headwater.client.consumer.membership.membership import GroupIdentity
 from headwater.client.environment import HasEnvironment

@@ -14,13 +14,13 @@ from typing import TypeVar
 
 from headwater.base.clocks import Clock
 from headwater.base.settings import SettingValues
-from headwater.client.ask import Machine
-from headwater.client.cluster_metadata import PartitionInfo
-from headwater.client.coordinator_cache import CoordinatorCache
-from headwater.client.driver import Driver
+from headwater.client.connection.cluster_metadata import PartitionInfo
+from headwater.client.connection.coordinator_cache import CoordinatorCache
+from headwater.client.connection.metadata_upkeep import MetadataUpkeep
 from headwater.client.environment import ClientEnvironment
 from headwater.client.errors import ClientClosedError, DeadlineError
-from headwater.client.metadata_upkeep import MetadataUpkeep
+from headwater.client.machines.ask import Machine
+from headwater.client.machines.driver import Driver
 from headwater.client.producer.batches.accumulator import RecordAccumulator
 from headwater.client.producer.batches.delivery_future import done_on_loop
 from headwater.client.producer.batches.partition_queue import PartitionQueue

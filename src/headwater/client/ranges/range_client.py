@@ -22,13 +22,13 @@ from headwater.base.ids import TopicPartition
 from headwater.client.admin.admin_operations import AdminOperations
 from headwater.client.admin.offsets import OffsetTime
 from headwater.client.admin.outcomes import require_all
-from headwater.client.background_loop import BackgroundLoop
 from headwater.client.columns.decoding.fetched_columns import decode_fetched
 from headwater.client.columns.decoding.record_columns import RecordColumns
-from headwater.client.corrupt_batches import CorruptBatches
-from headwater.client.fetch_conversation import FetchLimits
-from headwater.client.fetched_partition import FetchedPartition
-from headwater.client.isolation import IsolationLevel
+from headwater.client.fetch.conversation import FetchLimits
+from headwater.client.fetch.corrupt_batches import CorruptBatches
+from headwater.client.fetch.fetched_partition import FetchedPartition
+from headwater.client.fetch.isolation import IsolationLevel
+from headwater.client.machines.background_loop import BackgroundLoop
 from headwater.client.ranges.range_fetches import RangeFetches, RangeFetchOptions
 from headwater.client.settings.client_config import parse_settings
 from headwater.client.settings.connection_settings import make_connection

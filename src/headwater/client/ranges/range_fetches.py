@@ -19,16 +19,16 @@ from typing import Final
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.client.cluster_connection import ClusterConnection, Lane
-from headwater.client.cluster_metadata import NO_LEADER
+from headwater.client.connection.cluster_connection import ClusterConnection, Lane
+from headwater.client.connection.cluster_metadata import NO_LEADER
+from headwater.client.connection.retry import FINAL_FOR_NAMES, may_retry
 from headwater.client.errors import BrokerUnreachableError, DeadlineError, NoBrokerError, refusal
-from headwater.client.fetch_conversation import FetchConversation, FetchLimits
-from headwater.client.fetch_session import FetchPosition
-from headwater.client.fetched_partition import FetchedPartition
-from headwater.client.isolation import IsolationLevel
+from headwater.client.fetch.conversation import FetchConversation, FetchLimits
+from headwater.client.fetch.fetched_partition import FetchedPartition
+from headwater.client.fetch.isolation import IsolationLevel
+from headwater.client.fetch.session import FetchPosition
 from headwater.client.kafka_errors import LeaderNotAvailableError, OffsetOutOfRangeError
 from headwater.client.ranges.fetch_size import FetchSize
-from headwater.client.retry import FINAL_FOR_NAMES, may_retry
 from headwater.net.peer_errors import PeerTimeoutError
 from headwater.wire.api_keys import ApiKey
 

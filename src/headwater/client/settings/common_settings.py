@@ -3,7 +3,7 @@
 from typing import Final
 
 from headwater.base.settings import Setting, SettingKind, SettingTable
-from headwater.client.bootstrap import BOOTSTRAP_DEFAULT
+from headwater.client.connection.bootstrap import BOOTSTRAP_DEFAULT
 
 _INT, _LONG = SettingKind.INT, SettingKind.LONG
 _STRING, _LIST, _BOOLEAN = SettingKind.STRING, SettingKind.LIST, SettingKind.BOOLEAN

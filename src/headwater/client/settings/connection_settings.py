@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from headwater.base.settings import SettingValues
-from headwater.client.cluster_connection import ClusterConnection
+from headwater.client.connection.cluster_connection import ClusterConnection
+from headwater.client.connection.retry import RetryPolicy
 from headwater.client.environment import ClientEnvironment
-from headwater.client.retry import RetryPolicy
 
 
 def make_connection(

@@ -15,11 +15,11 @@ from typing import Any
 from headwater.base.clocks import Clock, SystemClock
 from headwater.base.errors import KafkaError
 from headwater.base.setting_values import SettingValues
+from headwater.client.connection.retry import RetryPolicy
 from headwater.client.errors import ClientClosedError, DeadlineError
 from headwater.client.producer.batches.delivery_future import DeliveryFuture
 from headwater.client.producer.engines.open_producers import WRITING_SHARE
 from headwater.client.producer.record_metadata import OnDelivery, RecordMetadata
-from headwater.client.retry import RetryPolicy
 from headwater.client.spool.errors import SpoolFullError
 from headwater.client.spool.files.record import SpooledRecord
 from headwater.client.spool.outcome import Outcome, SpooledOutcome, SpooledOutcomes

@@ -13,10 +13,10 @@ from headwater.base.errors import KafkaError, NetworkError
 from headwater.base.ids import TopicPartition
 from headwater.client.admin import Admin, OffsetTime, Outcomes, require_all
 from headwater.client.admin.offsets import NO_OFFSET
+from headwater.client.connection.retry import may_retry
 from headwater.client.errors import NoBrokerError
-from headwater.client.isolation import IsolationLevel
+from headwater.client.fetch.isolation import IsolationLevel
 from headwater.client.kafka_errors import UnknownTopicOrPartitionError
-from headwater.client.retry import may_retry
 from headwater.pipeline.connector.source_settings import SourceSettings
 
 #: How long a cluster may be away between two questions, and how often it is looked for.

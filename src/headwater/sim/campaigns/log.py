@@ -23,7 +23,7 @@ from headwater.sim.disk.trace import note_contents, note_operations
 from headwater.sim.trace import Trace
 from headwater.storage.disk.handles import HandleCache
 from headwater.storage.errors import LogStorageError
-from headwater.storage.inspection.verify import verify_directory
+from headwater.storage.inspection.verify.verify import verify_directory
 from headwater.storage.log_config import LogConfig
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.recovery.loader import LogLoader

@@ -13,9 +13,9 @@ from headwater.client.columns.decoding import fetched_columns
 from headwater.client.columns.decoding.consumer_records import columns_to_records
 from headwater.client.columns.decoding.fetched_columns import decode_fetched
 from headwater.client.consumer.record import ConsumerRecord
-from headwater.client.corrupt_batches import CorruptBatchError
-from headwater.client.fetched_partition import AbortedRange, FetchedPartition
-from headwater.client.isolation import IsolationLevel
+from headwater.client.fetch.corrupt_batches import CorruptBatchError
+from headwater.client.fetch.fetched_partition import AbortedRange, FetchedPartition
+from headwater.client.fetch.isolation import IsolationLevel
 from headwater.wire.records import (
     HEADER_SIZE,
     ControlType,

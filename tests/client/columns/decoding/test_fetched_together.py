@@ -14,8 +14,8 @@ from headwater.client.columns.decoding.consumer_records import columns_to_record
 from headwater.client.columns.decoding.fetched_columns import decode_fetched
 from headwater.client.columns.decoding.fetched_together import FetchedTogether, decode_together
 from headwater.client.consumer.record import ConsumerRecord
-from headwater.client.fetched_partition import AbortedRange, FetchedPartition
-from headwater.client.isolation import IsolationLevel
+from headwater.client.fetch.fetched_partition import AbortedRange, FetchedPartition
+from headwater.client.fetch.isolation import IsolationLevel
 from headwater.wire.records import Record, encode_batch
 from tests.support.tiers import rounds
 from tests.support.values.fetched_batches import PARTITION, batch_lists, read_plainly

@@ -11,7 +11,7 @@ from headwater.client.columns.decoding import record_columns
 from headwater.client.columns.decoding.consumer_records import columns_to_records
 from headwater.client.columns.decoding.record_columns import decode_batches
 from headwater.client.consumer.record import ConsumerRecord
-from headwater.client.corrupt_batches import check_offsets_grow
+from headwater.client.fetch.corrupt_batches import check_offsets_grow
 from headwater.wire.records import (
     HEADER_SIZE,
     Compression,

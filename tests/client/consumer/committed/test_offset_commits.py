@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.client.ask import CoordinatorOf
-from headwater.client.cluster_metadata import ClusterMetadata
-from headwater.client.completion import Completion
+from headwater.client.connection.cluster_metadata import ClusterMetadata
+from headwater.client.connection.coordinator_cache import CoordinatorCache
+from headwater.client.connection.coordinators import CoordinatorKind
+from headwater.client.connection.retry import RetryPolicy
 from headwater.client.consumer.committed.commits import OffsetCommits
 from headwater.client.consumer.committed.errors import CommitFailedError, not_a_member
 from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
 from headwater.client.consumer.membership.membership import GroupIdentity
-from headwater.client.coordinator_cache import CoordinatorCache
-from headwater.client.coordinators import CoordinatorKind
 from headwater.client.kafka_errors import RebalanceInProgressError
-from headwater.client.retry import RetryPolicy
+from headwater.client.machines.ask import CoordinatorOf
+from headwater.client.machines.completion import Completion
 from headwater.client.settings.client_config import parse_settings
 from headwater.client.settings.consumer_settings import CONSUMER_SETTINGS
 from headwater.wire.messages.metadata import MetadataResponse, MetadataResponseTopic

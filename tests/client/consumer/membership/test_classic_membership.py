@@ -9,7 +9,7 @@ from headwater.base.ids import TopicPartition
 from headwater.client.assignors.consumer_protocol import (
     read_subscription,
 )
-from headwater.client.cluster_connection import Lane
+from headwater.client.connection.cluster_connection import Lane
 from headwater.wire.messages.join_group import (
     JoinGroupRequest,
     JoinGroupResponse,

@@ -20,7 +20,7 @@ from headwater.client.assignors.consumer_protocol import (
     write_assignment,
     write_subscription,
 )
-from headwater.client.cluster_connection import Lane
+from headwater.client.connection.cluster_connection import Lane
 from headwater.client.consumer.committed.errors import CommitFailedError
 from headwater.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from headwater.wire.messages.join_group import (

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from headwater.base.errors import ErrorCode, KafkaError, UnsupportedVersionError
 from headwater.base.ids import TopicPartition
-from headwater.client.ask import CoordinatorOf
-from headwater.client.cluster_connection import Lane
-from headwater.client.cluster_metadata import ClusterMetadata
+from headwater.client.connection.cluster_connection import Lane
+from headwater.client.connection.cluster_metadata import ClusterMetadata
+from headwater.client.connection.coordinator_cache import CoordinatorCache
+from headwater.client.connection.coordinators import CoordinatorKind
+from headwater.client.connection.retry import RetryPolicy
 from headwater.client.consumer.committed.errors import CommitFailedError
 from headwater.client.consumer.membership.consumer_membership import ConsumerMembership
 from headwater.client.consumer.membership.membership import RebalanceKind, Subscription
-from headwater.client.coordinator_cache import CoordinatorCache
-from headwater.client.coordinators import CoordinatorKind
-from headwater.client.retry import RetryPolicy
+from headwater.client.machines.ask import CoordinatorOf
 from headwater.client.settings.client_config import parse_settings
 from headwater.client.settings.consumer_settings import CONSUMER_SETTINGS
 from headwater.wire.messages.consumer_group_heartbeat import (

@@ -15,9 +15,9 @@ from headwater.base.settings import SettingError
 from headwater.client.consumer.deserializers import Deserializers
 from headwater.client.consumer.fetching.partition_state import PartitionState
 from headwater.client.consumer.polling.record_reader import RecordReader
-from headwater.client.corrupt_batches import CorruptBatchError, CorruptBatches
-from headwater.client.fetched_partition import AbortedRange, FetchedPartition
-from headwater.client.isolation import IsolationLevel
+from headwater.client.fetch.corrupt_batches import CorruptBatchError, CorruptBatches
+from headwater.client.fetch.fetched_partition import AbortedRange, FetchedPartition
+from headwater.client.fetch.isolation import IsolationLevel
 from headwater.client.ranges import RangeClient
 from headwater.client.ranges.range_client import fetched_columns
 from headwater.wire.records import ControlType, Record, encode_batch

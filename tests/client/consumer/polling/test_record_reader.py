@@ -16,8 +16,8 @@ from headwater.client.consumer.deserializers import (
 from headwater.client.consumer.errors import RecordDeserializationError
 from headwater.client.consumer.fetching.partition_state import PartitionState
 from headwater.client.consumer.polling.record_reader import RecordReader
-from headwater.client.corrupt_batches import CorruptBatchError
-from headwater.client.fetched_partition import FetchedPartition
+from headwater.client.fetch.corrupt_batches import CorruptBatchError
+from headwater.client.fetch.fetched_partition import FetchedPartition
 from headwater.wire.records import (
     MAGIC_V1,
     Compression,

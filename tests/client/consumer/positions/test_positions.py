@@ -9,7 +9,6 @@ import pytest
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.admin.offsets import OffsetTime
-from headwater.client.completion import Completion
 from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
 from headwater.client.consumer.errors import LogTruncationError, NoOffsetForPartitionError
 from headwater.client.consumer.fetching.partition_state import PartitionState, PositionStep
@@ -20,6 +19,7 @@ from headwater.client.consumer.positions.reset import (
     OffsetReset,
     parse_offset_reset,
 )
+from headwater.client.machines.completion import Completion
 from headwater.wire.messages.fetch import FetchRequest
 from headwater.wire.messages.list_offsets import (
     ListOffsetsPartitionResponse,

@@ -11,7 +11,7 @@ import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.client.cluster_metadata import NO_LEADER, PartitionInfo, TopicInfo
+from headwater.client.connection.cluster_metadata import NO_LEADER, PartitionInfo, TopicInfo
 from headwater.client.errors import UnknownTopicError
 from headwater.client.kafka_errors.record_errors import (
     InvalidTimestampError,

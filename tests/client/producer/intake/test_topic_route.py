@@ -3,7 +3,7 @@ import uuid
 from collections import Counter
 
 from headwater.base.ids import TopicPartition
-from headwater.client.cluster_metadata import NO_LEADER, PartitionInfo, TopicInfo
+from headwater.client.connection.cluster_metadata import NO_LEADER, PartitionInfo, TopicInfo
 from headwater.client.producer.batches.batch import ProduceBatch
 from headwater.client.producer.batches.partition_queue import PartitionQueue
 from headwater.client.producer.intake.serialized_record import SerializedRecord

@@ -8,7 +8,7 @@ import pytest
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.admin import AdminOperations, require_all
-from headwater.client.cluster_connection import ClusterConnection
+from headwater.client.connection.cluster_connection import ClusterConnection
 from headwater.client.consumer.membership.membership import GroupIdentity
 from headwater.client.producer.async_producer import AsyncProducer
 from headwater.client.producer.producer import Producer

@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
+from headwater.client.connection.retry import RetryPolicy
 from headwater.client.errors import DeadlineError, UnknownTopicError
 from headwater.client.producer.record_metadata import RecordMetadata
-from headwater.client.retry import RetryPolicy
 from headwater.client.spool.files.refused_log import read_refused
 from headwater.client.spool.outcome import Outcome
 from headwater.client.spool.shipping.shipper import Shipper

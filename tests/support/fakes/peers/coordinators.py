@@ -2,8 +2,8 @@
 
 import random
 
-from headwater.client.cluster_connection import ClusterConnection
-from headwater.client.retry import RetryPolicy
+from headwater.client.connection.cluster_connection import ClusterConnection
+from headwater.client.connection.retry import RetryPolicy
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from tests.support.fakes.peers.brokers import Call, FakeBrokers

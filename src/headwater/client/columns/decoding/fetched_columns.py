@@ -27,8 +27,8 @@ from headwater.client.columns.decoding.record_columns import ARRAY_RECORDS_MIN, 
 from headwater.client.columns.decoding.record_positions import BrokenChainError
 from headwater.client.columns.decoding.section_columns import read_sections
 from headwater.client.columns.varint_arrays import Bytes, Longs, MalformedNumberError
-from headwater.client.corrupt_batches import CorruptBatches
-from headwater.client.fetched_partition import FetchedPartition
+from headwater.client.fetch.corrupt_batches import CorruptBatches
+from headwater.client.fetch.fetched_partition import FetchedPartition
 from headwater.wire.records import (
     DECOMPRESSED_BYTES_MAX,
     HEADER_SIZE,

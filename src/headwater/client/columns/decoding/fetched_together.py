@@ -25,7 +25,7 @@ from headwater.client.columns.decoding.fetched_columns import (
     read_found,
 )
 from headwater.client.columns.varint_arrays import Bytes
-from headwater.client.fetched_partition import FetchedPartition
+from headwater.client.fetch.fetched_partition import FetchedPartition
 from headwater.wire.records.batch_header import CONTROL_BIT
 
 

@@ -22,7 +22,7 @@ from headwater.client.columns.decoding.decoded_columns import (
 from headwater.client.columns.decoding.record_positions import BrokenChainError
 from headwater.client.columns.decoding.section_columns import read_sections
 from headwater.client.columns.varint_arrays import MalformedNumberError
-from headwater.client.corrupt_batches import check_offsets_grow
+from headwater.client.fetch.corrupt_batches import check_offsets_grow
 from headwater.wire.records import (
     DECOMPRESSED_BYTES_MAX,
     HEADER_SIZE,

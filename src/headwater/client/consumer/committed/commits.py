@@ -15,10 +15,11 @@ from typing import Final
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.base.settings import SettingValues
-from headwater.client.ask import Ask, CoordinatorOf
-from headwater.client.cluster_connection import Lane
-from headwater.client.cluster_metadata import ClusterMetadata
-from headwater.client.completion import Completion
+from headwater.client.connection.cluster_connection import Lane
+from headwater.client.connection.cluster_metadata import ClusterMetadata
+from headwater.client.connection.coordinator_cache import CoordinatorCache
+from headwater.client.connection.coordinators import CoordinatorKind
+from headwater.client.connection.retry import RetryPolicy
 from headwater.client.consumer.committed.errors import commit_error
 from headwater.client.consumer.committed.fetches import Committed, OffsetFetches
 from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
@@ -29,9 +30,8 @@ from headwater.client.consumer.committed.requests import (
     commit_request,
 )
 from headwater.client.consumer.membership.membership import GroupIdentity
-from headwater.client.coordinator_cache import CoordinatorCache
-from headwater.client.coordinators import CoordinatorKind
-from headwater.client.retry import RetryPolicy
+from headwater.client.machines.ask import Ask, CoordinatorOf
+from headwater.client.machines.completion import Completion
 from headwater.client.settings.consumer_settings import CLASSIC
 from headwater.wire.messages.offset_commit import OffsetCommitResponse
 

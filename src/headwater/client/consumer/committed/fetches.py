@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.client.ask import Ask, CoordinatorOf
-from headwater.client.cluster_metadata import ClusterMetadata
-from headwater.client.completion import Completion
+from headwater.client.connection.cluster_metadata import ClusterMetadata
+from headwater.client.connection.coordinator_cache import CoordinatorCache
+from headwater.client.connection.retry import RetryPolicy
 from headwater.client.consumer.committed.errors import fetch_error
 from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
 from headwater.client.consumer.committed.requests import (
@@ -24,8 +24,8 @@ from headwater.client.consumer.committed.requests import (
     fetch_outcome,
     fetch_request,
 )
-from headwater.client.coordinator_cache import CoordinatorCache
-from headwater.client.retry import RetryPolicy
+from headwater.client.machines.ask import Ask, CoordinatorOf
+from headwater.client.machines.completion import Completion
 from headwater.wire.messages.offset_fetch import OffsetFetchResponse
 
 Committed = dict[TopicPartition, OffsetAndMetadata | None]

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import ZERO_TOPIC_ID, TopicPartition
 from headwater.client.assignors.consumer_protocol import by_topic
-from headwater.client.cluster_metadata import ClusterMetadata
+from headwater.client.connection.cluster_metadata import ClusterMetadata
 from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
 from headwater.client.consumer.membership.membership import GroupIdentity
 from headwater.wire.messages.offset_commit import (

@@ -15,11 +15,11 @@ from typing import Protocol, TypeAlias
 
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.client.completion import Completion
 from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
 from headwater.client.consumer.interceptors import Interceptors
 from headwater.client.consumer.metrics import ConsumerMetrics
 from headwater.client.errors import DeadlineError
+from headwater.client.machines.completion import Completion
 
 _logger = logging.getLogger("headwater.client")
 

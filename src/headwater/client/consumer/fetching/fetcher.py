@@ -18,10 +18,11 @@ from typing import Final
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.client.ask import Ask
-from headwater.client.cluster_connection import Lane
-from headwater.client.cluster_metadata import NO_LEADER, ClusterMetadata
 from headwater.client.columns.decoding.fetched_together import FetchedTogether
+from headwater.client.connection.cluster_connection import Lane
+from headwater.client.connection.cluster_metadata import NO_LEADER, ClusterMetadata
+from headwater.client.connection.metadata_upkeep import MetadataUpkeep
+from headwater.client.connection.retry import RetryPolicy
 from headwater.client.consumer.errors import InvalidOffsetError
 from headwater.client.consumer.fetching.partition_state import (
     NO_REPLICA,
@@ -34,11 +35,10 @@ from headwater.client.consumer.polling.failures import Failures
 from headwater.client.consumer.polling.fetch_buffer import FetchBuffer
 from headwater.client.consumer.positions.reset import OffsetReset
 from headwater.client.errors import refusal
-from headwater.client.fetch_conversation import FetchAnswer, FetchConversation, FetchLimits
-from headwater.client.fetch_session import SESSION_ERRORS, FetchPosition
-from headwater.client.isolation import IsolationLevel
-from headwater.client.metadata_upkeep import MetadataUpkeep
-from headwater.client.retry import RetryPolicy
+from headwater.client.fetch.conversation import FetchAnswer, FetchConversation, FetchLimits
+from headwater.client.fetch.isolation import IsolationLevel
+from headwater.client.fetch.session import SESSION_ERRORS, FetchPosition
+from headwater.client.machines.ask import Ask
 from headwater.wire.messages.fetch import FetchResponse
 
 _logger = logging.getLogger("headwater.client")

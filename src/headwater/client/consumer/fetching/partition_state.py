@@ -19,7 +19,7 @@ from enum import Enum
 from headwater.base.ids import TopicPartition
 from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
 from headwater.client.consumer.positions.reset import OffsetReset
-from headwater.client.isolation import IsolationLevel
+from headwater.client.fetch.isolation import IsolationLevel
 
 NO_EPOCH = -1
 NO_REPLICA = -1

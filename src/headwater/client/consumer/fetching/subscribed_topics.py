@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from headwater.base.settings import SettingValues
-from headwater.client.cluster_metadata import ClusterMetadata
+from headwater.client.connection.cluster_metadata import ClusterMetadata
 from headwater.client.consumer.membership.membership import Subscription
 from headwater.client.kafka_errors import InvalidRegularExpressionError
 

@@ -12,10 +12,10 @@ import random
 from collections.abc import Callable
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.client.ask import Ask, CoordinatorOf
-from headwater.client.cluster_connection import Lane
-from headwater.client.coordinator_cache import CoordinatorCache
-from headwater.client.retry import RetryPolicy
+from headwater.client.connection.cluster_connection import Lane
+from headwater.client.connection.coordinator_cache import CoordinatorCache
+from headwater.client.connection.retry import RetryPolicy
+from headwater.client.machines.ask import Ask, CoordinatorOf
 from headwater.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 

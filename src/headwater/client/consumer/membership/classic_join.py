@@ -16,14 +16,14 @@ from typing import Final, Protocol
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.client.ask import Ask, CoordinatorOf
 from headwater.client.assignors.assignor import Assignor, MemberAssignment, RebalanceProtocol
 from headwater.client.assignors.consumer_protocol import read_assignment
-from headwater.client.cluster_connection import Lane
-from headwater.client.cluster_metadata import ClusterMetadata
+from headwater.client.connection.cluster_connection import Lane
+from headwater.client.connection.cluster_metadata import ClusterMetadata
 from headwater.client.consumer.membership.classic_lead import AssignorError, ClassicLead
 from headwater.client.consumer.membership.classic_requests import ClassicMember
 from headwater.client.consumer.membership.state import Refresh
+from headwater.client.machines.ask import Ask, CoordinatorOf
 from headwater.wire.codec import MalformedMessageError
 from headwater.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from headwater.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse

@@ -25,7 +25,7 @@ from headwater.client.assignors.assignor import (
     subscribed_topics,
 )
 from headwater.client.assignors.consumer_protocol import read_subscription, write_assignment
-from headwater.client.cluster_metadata import ClusterMetadata
+from headwater.client.connection.cluster_metadata import ClusterMetadata
 from headwater.wire.messages.join_group import JoinGroupResponse
 
 #: The first answer may be to a question from before, which did not name all of the topics.

@@ -19,12 +19,12 @@ from typing import Final
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.base.settings import SettingValues
-from headwater.client.ask import Ask
 from headwater.client.assignors.assignor import Assignor, MemberAssignment, RebalanceProtocol
 from headwater.client.assignors.known_assignors import common_protocol
-from headwater.client.cluster_connection import Lane
-from headwater.client.cluster_metadata import ClusterMetadata
-from headwater.client.completion import Completion
+from headwater.client.connection.cluster_connection import Lane
+from headwater.client.connection.cluster_metadata import ClusterMetadata
+from headwater.client.connection.coordinator_cache import CoordinatorCache
+from headwater.client.connection.retry import RetryPolicy
 from headwater.client.consumer.fetching.subscribed_topics import SubscribedTopics
 from headwater.client.consumer.membership.classic_heartbeats import Heartbeats
 from headwater.client.consumer.membership.classic_join import ClassicJoin
@@ -38,8 +38,8 @@ from headwater.client.consumer.membership.membership import (
     Subscription,
 )
 from headwater.client.consumer.membership.state import MembershipState, Refresh, earliest_s
-from headwater.client.coordinator_cache import CoordinatorCache
-from headwater.client.retry import RetryPolicy
+from headwater.client.machines.ask import Ask
+from headwater.client.machines.completion import Completion
 from headwater.wire.schema import Message
 
 _AGAIN: Final = frozenset({Reaction.RETRY, Reaction.FIND_COORDINATOR})

@@ -12,9 +12,9 @@ from functools import partial
 from typing import Final
 
 from headwater.base.errors import KafkaError
-from headwater.client.ask import Ask, CoordinatorOf
-from headwater.client.cluster_connection import Lane
+from headwater.client.connection.cluster_connection import Lane
 from headwater.client.consumer.membership.membership import Subscription
+from headwater.client.machines.ask import Ask, CoordinatorOf
 from headwater.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,

@@ -22,10 +22,10 @@ from typing import Final
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition, new_topic_id, topic_id_to_text
 from headwater.base.settings import SettingValues
-from headwater.client.ask import Ask
-from headwater.client.cluster_connection import Lane
-from headwater.client.cluster_metadata import ClusterMetadata
-from headwater.client.completion import Completion
+from headwater.client.connection.cluster_connection import Lane
+from headwater.client.connection.cluster_metadata import ClusterMetadata
+from headwater.client.connection.coordinator_cache import CoordinatorCache
+from headwater.client.connection.retry import RetryPolicy
 from headwater.client.consumer.membership.consumer_heartbeats import ConsumerHeartbeats
 from headwater.client.consumer.membership.errors import (
     CONSUMER,
@@ -41,8 +41,8 @@ from headwater.client.consumer.membership.membership import (
     Subscription,
 )
 from headwater.client.consumer.membership.state import MembershipState, Refresh, earliest_s
-from headwater.client.coordinator_cache import CoordinatorCache
-from headwater.client.retry import RetryPolicy
+from headwater.client.machines.ask import Ask
+from headwater.client.machines.completion import Completion
 from headwater.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,

@@ -10,8 +10,9 @@ import random
 from collections.abc import Callable, Collection
 
 from headwater.base.ids import TopicPartition
-from headwater.client.ask import Machine
-from headwater.client.cluster_metadata import ClusterMetadata
+from headwater.client.connection.cluster_metadata import ClusterMetadata
+from headwater.client.connection.coordinator_cache import CoordinatorCache
+from headwater.client.connection.retry import RetryPolicy
 from headwater.client.consumer.committed.commits import OffsetCommits
 from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
 from headwater.client.consumer.errors import NoGroupError
@@ -20,9 +21,8 @@ from headwater.client.consumer.membership.classic_membership import ClassicMembe
 from headwater.client.consumer.membership.consumer_membership import ConsumerMembership
 from headwater.client.consumer.membership.membership import GroupIdentity
 from headwater.client.consumer.options import ConsumerOptions
-from headwater.client.coordinator_cache import CoordinatorCache
 from headwater.client.errors import DeadlineError
-from headwater.client.retry import RetryPolicy
+from headwater.client.machines.ask import Machine
 from headwater.client.settings.consumer_settings import CONSUMER
 
 

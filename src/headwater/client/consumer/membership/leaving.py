@@ -9,12 +9,12 @@ import random
 from typing import Any, Final, NamedTuple
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.client.ask import Ask, CoordinatorOf
-from headwater.client.cluster_connection import Lane
-from headwater.client.completion import Completion
+from headwater.client.connection.cluster_connection import Lane
+from headwater.client.connection.coordinator_cache import CoordinatorCache
+from headwater.client.connection.retry import RetryPolicy
 from headwater.client.consumer.membership.errors import CLASSIC, Reaction, reaction_to
-from headwater.client.coordinator_cache import CoordinatorCache
-from headwater.client.retry import RetryPolicy
+from headwater.client.machines.ask import Ask, CoordinatorOf
+from headwater.client.machines.completion import Completion
 from headwater.wire.schema import Message
 
 ATTEMPT_COUNT_MAX: Final = 5

@@ -15,8 +15,8 @@ from typing import NamedTuple, Protocol
 
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.client.ask import Machine
-from headwater.client.completion import Completion
+from headwater.client.machines.ask import Machine
+from headwater.client.machines.completion import Completion
 
 
 class RebalanceKind(Enum):

@@ -15,10 +15,11 @@ from headwater.base.checks import check
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.base.settings import SettingValues
-from headwater.client.ask import CoordinatorOf
-from headwater.client.cluster_connection import Lane
-from headwater.client.cluster_metadata import ClusterMetadata
-from headwater.client.completion import Completion
+from headwater.client.connection.cluster_connection import Lane
+from headwater.client.connection.cluster_metadata import ClusterMetadata
+from headwater.client.connection.coordinator_cache import CoordinatorCache
+from headwater.client.connection.coordinators import CoordinatorKind
+from headwater.client.connection.retry import RetryPolicy
 from headwater.client.consumer.committed.errors import not_a_member
 from headwater.client.consumer.membership.errors import FINAL
 from headwater.client.consumer.membership.leaving import GroupLeaving
@@ -30,9 +31,8 @@ from headwater.client.consumer.membership.membership import (
     Subscription,
 )
 from headwater.client.consumer.membership.poll_limit import PollLimit
-from headwater.client.coordinator_cache import CoordinatorCache
-from headwater.client.coordinators import CoordinatorKind
-from headwater.client.retry import RetryPolicy
+from headwater.client.machines.ask import CoordinatorOf
+from headwater.client.machines.completion import Completion
 from headwater.wire.schema import Message
 
 _logger = logging.getLogger(__name__)

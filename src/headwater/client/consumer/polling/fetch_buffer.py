@@ -18,8 +18,8 @@ from headwater.client.columns.decoding.fetched_together import FetchedTogether
 from headwater.client.consumer.deserializers import Deserializers
 from headwater.client.consumer.fetching.partition_state import PartitionState
 from headwater.client.consumer.polling.record_reader import RecordReader
-from headwater.client.corrupt_batches import CorruptBatches
-from headwater.client.fetched_partition import FetchedPartition
+from headwater.client.fetch.corrupt_batches import CorruptBatches
+from headwater.client.fetch.fetched_partition import FetchedPartition
 
 #: No more is fetched of a partition that has something waiting, once so much is waiting.
 AHEAD_BYTES: Final = 8 << 20

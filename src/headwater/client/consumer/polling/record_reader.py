@@ -23,8 +23,8 @@ from headwater.client.columns.decoding.record_columns import ARRAY_RECORDS_MIN
 from headwater.client.consumer.deserializers import Deserializers
 from headwater.client.consumer.fetching.partition_state import PartitionState
 from headwater.client.consumer.record import ConsumerRecord
-from headwater.client.corrupt_batches import CorruptBatches, check_offsets_grow
-from headwater.client.fetched_partition import MAGIC_POSITION, FetchedPartition
+from headwater.client.fetch.corrupt_batches import CorruptBatches, check_offsets_grow
+from headwater.client.fetch.fetched_partition import MAGIC_POSITION, FetchedPartition
 from headwater.wire.records import MAGIC_V2, Record, TimestampType, decode_batch
 
 #: The fields of smaller records are cut faster from a copy of all of them.

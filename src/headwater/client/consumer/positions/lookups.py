@@ -8,10 +8,10 @@ from typing import NamedTuple
 from headwater.base.ids import TopicPartition
 from headwater.client.admin.offsets import NO_OFFSET, OffsetOperations, OffsetTime
 from headwater.client.admin.outcomes import require_all
-from headwater.client.cluster_connection import ClusterConnection
-from headwater.client.cluster_metadata import PartitionInfo, TopicInfo
+from headwater.client.connection.cluster_connection import ClusterConnection
+from headwater.client.connection.cluster_metadata import PartitionInfo, TopicInfo
+from headwater.client.fetch.isolation import IsolationLevel
 from headwater.client.given_items import given_partitions
-from headwater.client.isolation import IsolationLevel
 
 
 class OffsetAndTimestamp(NamedTuple):

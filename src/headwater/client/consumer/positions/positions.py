@@ -18,9 +18,9 @@ from typing import Any, Final, Protocol
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.admin.offsets import NO_OFFSET
-from headwater.client.ask import Ask
-from headwater.client.cluster_metadata import NO_LEADER, ClusterMetadata
-from headwater.client.completion import Completion
+from headwater.client.connection.cluster_metadata import NO_LEADER, ClusterMetadata
+from headwater.client.connection.metadata_upkeep import MetadataUpkeep
+from headwater.client.connection.retry import RetryPolicy
 from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
 from headwater.client.consumer.errors import NoOffsetForPartitionError
 from headwater.client.consumer.fetching.partition_state import (
@@ -42,9 +42,9 @@ from headwater.client.consumer.positions.questions import (
 from headwater.client.consumer.positions.reset import LATEST, OffsetReset
 from headwater.client.consumer.positions.truncation import has_same_log, truncation_error
 from headwater.client.errors import UnknownTopicError, refusal
-from headwater.client.isolation import IsolationLevel
-from headwater.client.metadata_upkeep import MetadataUpkeep
-from headwater.client.retry import RetryPolicy
+from headwater.client.fetch.isolation import IsolationLevel
+from headwater.client.machines.ask import Ask
+from headwater.client.machines.completion import Completion
 from headwater.wire.schema import Message
 
 _logger = logging.getLogger("headwater.client")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from headwater.base.ids import TopicPartition
 from headwater.client.consumer.fetching.partition_state import PartitionState
-from headwater.client.isolation import IsolationLevel
+from headwater.client.fetch.isolation import IsolationLevel
 from headwater.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,

@@ -13,8 +13,8 @@ from headwater.base.clocks import Clock
 from headwater.base.errors import KafkaError
 from headwater.base.ids import validate_topic_name
 from headwater.base.settings import SettingError, SettingValues
-from headwater.client.background_loop import forked_error
 from headwater.client.kafka_errors.record_errors import InvalidTimestampError
+from headwater.client.machines.background_loop import forked_error
 from headwater.client.producer.batches.delivery_future import DeliveryFuture
 from headwater.client.producer.engines.open_producers import WaitForExit
 from headwater.client.producer.intake.send_options import SendOptions

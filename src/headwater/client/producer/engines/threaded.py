@@ -14,9 +14,9 @@ from collections.abc import Coroutine, Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headwater.base.settings import SettingError, SettingValues
-from headwater.client.background_loop import BackgroundLoop, forked_error
 from headwater.client.environment import ClientEnvironment
 from headwater.client.errors import ClientClosedError, DeadlineError
+from headwater.client.machines.background_loop import BackgroundLoop, forked_error
 from headwater.client.producer.batches.delivery_future import DeliveryFuture
 from headwater.client.producer.batches.delivery_group import DeliveryGroup
 from headwater.client.producer.core import ProducerCore

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.client.cluster_metadata import ClusterMetadata
-from headwater.client.metadata_upkeep import MetadataUpkeep
+from headwater.client.connection.cluster_metadata import ClusterMetadata
+from headwater.client.connection.metadata_upkeep import MetadataUpkeep
 from headwater.client.producer.batches.accumulator import RecordAccumulator
 from headwater.client.producer.errors import TopicNotKnownError
 from headwater.client.producer.intake.record_intake import ForTopic

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from headwater.client.cluster_metadata import TopicInfo
+from headwater.client.connection.cluster_metadata import TopicInfo
 from headwater.client.producer.batches.batch import ProduceBatch
 from headwater.client.producer.batches.partition_queue import PartitionQueue
 

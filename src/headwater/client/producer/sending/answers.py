@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.client.cluster_metadata import ClusterMetadata
+from headwater.client.connection.cluster_metadata import ClusterMetadata
 from headwater.client.errors import refusal
 from headwater.client.producer.batches.batch import NO_OFFSET, ProduceBatch
 from headwater.wire.messages.produce import (

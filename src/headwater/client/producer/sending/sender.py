@@ -16,10 +16,11 @@ from functools import partial
 from typing import NamedTuple
 
 from headwater.base.errors import KafkaError
-from headwater.client.ask import Ask
-from headwater.client.cluster_metadata import NO_LEADER, ClusterMetadata
+from headwater.client.connection.cluster_metadata import NO_LEADER, ClusterMetadata
+from headwater.client.connection.metadata_upkeep import MetadataUpkeep
+from headwater.client.connection.retry import RetryPolicy
 from headwater.client.errors import BrokerUnreachableError, NoBrokerError, UnknownBrokerError
-from headwater.client.metadata_upkeep import MetadataUpkeep
+from headwater.client.machines.ask import Ask
 from headwater.client.producer.batches.accumulator import RecordAccumulator
 from headwater.client.producer.batches.batch import ProduceBatch
 from headwater.client.producer.batches.partition_queue import PartitionQueue
@@ -33,7 +34,6 @@ from headwater.client.producer.sending.answers import (
 )
 from headwater.client.producer.sending.settlement import BatchSettlement
 from headwater.client.producer.transactions.manager import TransactionManager
-from headwater.client.retry import RetryPolicy
 from headwater.wire.messages.produce import ProduceRequest, ProduceResponse
 from headwater.wire.records import Compression
 

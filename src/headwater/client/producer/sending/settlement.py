@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Final
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.client.metadata_upkeep import MetadataUpkeep
+from headwater.client.connection.metadata_upkeep import MetadataUpkeep
+from headwater.client.connection.retry import RetryPolicy
 from headwater.client.producer.batches.accumulator import RecordAccumulator
 from headwater.client.producer.batches.batch import ProduceBatch
 from headwater.client.producer.errors import BatchExpiredError
@@ -20,7 +21,6 @@ from headwater.client.producer.metrics import ProducerMetrics
 from headwater.client.producer.sending.answers import Outcome
 from headwater.client.producer.sending.verdicts import Verdict
 from headwater.client.producer.transactions.manager import TransactionManager
-from headwater.client.retry import RetryPolicy
 
 #: Errors that leave open whether a batch was written: there was no answer, or replicas are behind.
 _UNDECIDED: Final = frozenset(

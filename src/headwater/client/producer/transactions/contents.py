@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.client.completion import Completion
 from headwater.client.consumer.membership.membership import GroupIdentity
+from headwater.client.machines.completion import Completion
 from headwater.client.producer.transactions.requests import Offsets
 
 

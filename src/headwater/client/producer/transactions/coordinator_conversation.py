@@ -12,14 +12,14 @@ from functools import partial
 from typing import Any, Final
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.client.ask import Ask, CoordinatorOf
-from headwater.client.coordinator_cache import CoordinatorCache
+from headwater.client.connection.coordinator_cache import CoordinatorCache
+from headwater.client.connection.retry import RetryPolicy
+from headwater.client.machines.ask import Ask, CoordinatorOf
 from headwater.client.producer.transactions.coordinator_errors import (
     Meaning,
     meaning_for_coordination,
 )
 from headwater.client.producer.transactions.steps import Step
-from headwater.client.retry import RetryPolicy
 
 #: The end of the previous transaction is near when a coordinator says that it is busy with it.
 _BUSY_BACKOFF_MS: Final = 20

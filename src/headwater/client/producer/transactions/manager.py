@@ -23,8 +23,9 @@ from collections.abc import Callable, Sequence
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.base.settings import SettingValues
-from headwater.client.ask import Ask
-from headwater.client.coordinator_cache import CoordinatorCache
+from headwater.client.connection.coordinator_cache import CoordinatorCache
+from headwater.client.connection.retry import RetryPolicy
+from headwater.client.machines.ask import Ask
 from headwater.client.producer.idempotence.identity import (
     NO_IDENTITY,
     PreparedTransactionState,
@@ -46,7 +47,6 @@ from headwater.client.producer.transactions.requests import (
 )
 from headwater.client.producer.transactions.states import COMPLETING, DOOMED, WRITING, State
 from headwater.client.producer.transactions.steps import Step, TransactionSteps
-from headwater.client.retry import RetryPolicy
 from headwater.wire.messages.api_versions import ApiVersionsResponse
 
 __all__ = ["TransactionManager", "Verdict"]

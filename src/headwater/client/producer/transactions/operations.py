@@ -6,9 +6,9 @@ to be asked and waited for follows from that, and completes what is returned her
 
 from __future__ import annotations
 
-from headwater.client.completion import Completion
 from headwater.client.consumer.membership.membership import GroupIdentity
 from headwater.client.kafka_errors import InvalidConfigError, InvalidTxnStateError
+from headwater.client.machines.completion import Completion
 from headwater.client.producer.idempotence.identity import PreparedTransactionState
 from headwater.client.producer.transactions.contents import PendingOffsets
 from headwater.client.producer.transactions.coordinator_errors import TransactionAbortedError

@@ -10,8 +10,8 @@ from typing import Any
 
 from headwater.base.checks import check
 from headwater.base.errors import KafkaError
-from headwater.client.completion import Completion
 from headwater.client.kafka_errors import InvalidTxnStateError, error_for
+from headwater.client.machines.completion import Completion
 from headwater.client.producer.idempotence.identity import PreparedTransactionState
 from headwater.client.producer.idempotence.sequence_book import SequenceBook
 from headwater.client.producer.transactions.contents import TransactionContents

@@ -15,11 +15,11 @@ from typing import Any, Final
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.client.ask import CoordinatorOf, Target
+from headwater.client.connection.coordinators import CoordinatorKind
 from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
 from headwater.client.consumer.membership.membership import GroupIdentity
-from headwater.client.coordinators import CoordinatorKind
 from headwater.client.errors import refusal
+from headwater.client.machines.ask import CoordinatorOf, Target
 from headwater.client.producer.idempotence.identity import NO_IDENTITY, ProducerIdentity
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest

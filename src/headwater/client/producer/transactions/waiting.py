@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.client.completion import Completion
 from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
 from headwater.client.consumer.membership.membership import GroupIdentity
 from headwater.client.kafka_errors import InvalidTxnStateError
+from headwater.client.machines.completion import Completion
 from headwater.client.producer.idempotence.identity import PreparedTransactionState
 from headwater.client.producer.transactions.coordinator_errors import TransactionPendingError
 from headwater.client.producer.transactions.manager import TransactionManager

@@ -12,7 +12,7 @@ from random import Random
 
 from headwater.base.clocks import Clock
 from headwater.base.errors import KafkaError
-from headwater.client.retry import RetryPolicy
+from headwater.client.connection.retry import RetryPolicy
 from headwater.client.spool.shipping.missing_topics import MissingTopics
 from headwater.client.spool.shipping.producer import ShippingProducer, Trouble, trouble_of
 from headwater.client.spool.shipping.shipment import Shipment

@@ -19,8 +19,8 @@ from random import Random
 from typing import Final
 
 from headwater.base.clocks import Clock, SystemClock
+from headwater.client.connection.retry import RetryPolicy
 from headwater.client.errors import DeadlineError
-from headwater.client.retry import RetryPolicy
 from headwater.client.spool.errors import SpoolDamagedError, SpoolError
 from headwater.client.spool.files.reader import NumberedRecord, SpoolReader
 from headwater.client.spool.files.refused_log import RefusedLog

@@ -1,0 +1,1 @@
+"""A client's way to a cluster: channels to brokers, metadata, coordinators, retries."""

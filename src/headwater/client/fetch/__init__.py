@@ -1,0 +1,1 @@
+"""A reader's conversation with a broker, and what it brings."""

@@ -1,0 +1,1 @@
+"""What stands in log files: `headwater log dump`."""

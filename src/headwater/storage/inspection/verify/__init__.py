@@ -1,0 +1,1 @@
+"""Whether log files are sound: `headwater log verify`."""
