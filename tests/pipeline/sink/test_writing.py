@@ -19,7 +19,7 @@ from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.partitioner import partition_for_key
 from headwater.client.producer.producer import Producer
 from headwater.testing.running_broker import RunningBroker
-from tests.support.spark.copy import CopyJob, start_copy
+from tests.support.spark.exactly_once_copy import CopyJob, start_copy
 from tests.support.values.whole_topic import create_topic, read_topic
 
 EXACTLY_ONCE = {"headwater.exactlyOnce": "true"}

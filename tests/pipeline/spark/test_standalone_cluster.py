@@ -18,7 +18,7 @@ from headwater import Producer
 from headwater.testing.running_broker import RunningBroker
 from headwater.testing.spark_cluster import SparkCluster
 
-PROGRAM = Path(__file__).parents[2] / "support" / "spark_copy_program.py"
+PROGRAM = Path(__file__).parents[2] / "support" / "spark" / "copy_program.py"
 ROW_COUNT = 5000
 TIMEOUT_S = 300.0
 
@@ -35,23 +35,19 @@ def test_records_are_read_and_written_by_executors_and_survive_the_loss_of_one(
 
     with SparkCluster(tmp_path / "cluster") as cluster:
         arguments = [cluster.master, headwater_broker.bootstrap, origin, target, str(tmp_path)]
-        program = subprocess.Popen(
-            [sys.executable, str(PROGRAM), *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        try:
-            assert program.stdin is not None and program.stdout is not None
-            assert program.stdout.readline() == "executors 2\n"
-            killed = cluster.executor_pids()[0]
-            os.kill(killed, signal.SIGKILL)
-            program.stdin.write("go on\n")
-            program.stdin.flush()
-            told = program.communicate(timeout=TIMEOUT_S)[0]
-        finally:
-            program.kill()
-            program.wait()
+        command = [sys.executable, str(PROGRAM), *arguments]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as program:
+            try:
+                assert program.stdin is not None and program.stdout is not None
+                assert program.stdout.readline() == "executors 2\n"
+                killed = cluster.executor_pids()[0]
+                os.kill(killed, signal.SIGKILL)
+                program.stdin.write("go on\n")
+                program.stdin.flush()
+                told = program.communicate(timeout=TIMEOUT_S)[0]
+            finally:
+                program.kill()
         assert told.splitlines() == [f"read {ROW_COUNT}", f"copied {ROW_COUNT}"]
         pids = cluster.process_pids
     assert len(pids) == 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headwater.sim.campaigns.logs import (
@@ -167,6 +167,10 @@ steps = st.tuples(
 )
 
 
+#: The follower hears of an abort and of the next transaction at once.
+TOGETHER = [("transactional", 1, 1), ("abort", 1, 1), ("plain", 1, 1), ("transactional", 2, 1)]
+
+
 @given(st.lists(steps, max_size=60), st.lists(st.integers(1, 3_000), min_size=1, max_size=10))
 def test_a_follower_knows_all_that_its_leader_knows(
     written: list[tuple[str, int, int]], fetch_sizes: list[int]
@@ -190,6 +194,7 @@ def test_a_follower_knows_all_that_its_leader_knows(
 
 
 @given(st.lists(steps, min_size=5, max_size=40), st.integers(0, 100), st.integers(1, 3_000))
+@example([("election", 1, 1), *TOGETHER], 0, 3_000)
 def test_a_follower_that_was_cut_back_learns_the_same_again(
     written: list[tuple[str, int, int]], cut: int, fetch_size: int
 ) -> None:

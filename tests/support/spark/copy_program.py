@@ -1,6 +1,6 @@
 """A program that copies a topic with Spark, run by tests against any master.
 
-    python spark_copy_program.py MASTER BOOTSTRAP ORIGIN TARGET DIRECTORY
+    python copy_program.py MASTER BOOTSTRAP ORIGIN TARGET DIRECTORY
 
 It prints a line after each step, and waits for a line on standard input after the first, so that
 whoever runs it can do harm in between.
@@ -9,6 +9,7 @@ whoever runs it can do harm in between.
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -25,18 +26,31 @@ EXECUTOR_SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
 }
+#: One on each worker of the tests' cluster.
+EXECUTOR_COUNT = 2
+PATIENCE_S = 60.0
 
 
 def main(master: str, bootstrap: str, origin: str, target: str, directory: Path) -> None:
     spark = start_session("copy", master=master, configs=EXECUTOR_SETTINGS)
-    # The driver counts as one of them.
-    executors = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1
-    tell(f"executors {executors}")
+    tell(f"executors {await_executors(spark)}")
     sys.stdin.readline()
     tell(f"read {count(spark, bootstrap, origin)}")
     copy(spark, bootstrap, origin, target, directory)
     tell(f"copied {count(spark, bootstrap, target)}")
     spark.stop()
+
+
+def await_executors(spark: SparkSession) -> int:
+    """How many there are, once all that the cluster has have come, or the time is over."""
+    context = spark.sparkContext._jsc.sc()
+    deadline_s = time.monotonic() + PATIENCE_S
+    while True:
+        # The driver counts as one of them.
+        executor_count = int(context.getExecutorMemoryStatus().size()) - 1
+        if executor_count >= EXECUTOR_COUNT or time.monotonic() > deadline_s:
+            return executor_count
+        time.sleep(0.1)
 
 
 def count(spark: SparkSession, bootstrap: str, topic: str) -> int:

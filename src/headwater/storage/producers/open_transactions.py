@@ -60,11 +60,17 @@ class OpenTransactions:
         self._open[first_offset] = producer_id
 
     def last_stable_offset(self, completed: CompletedTransaction) -> int:
-        """What the last stable offset can be once `completed` no longer counts as open."""
+        """What the last stable offset could be at the marker of `completed`.
+
+        A follower gets several batches at once, and may know of a transaction that began behind
+        the marker. That one does not count: an index says what its log does, whichever way the
+        batches came, and `log verify` holds it to that.
+        """
+        behind_marker = completed.last_offset + 1
         for first_offset, producer_id in self._open.items():
             if producer_id != completed.producer_id:
-                return first_offset
-        return completed.last_offset + 1
+                return min(first_offset, behind_marker)
+        return behind_marker
 
     def complete(self, completed: CompletedTransaction) -> None:
         """Take a transaction from the open ones to those whose marker awaits replication."""

@@ -26,11 +26,11 @@ from headwater.pipeline.sink.exactly_once.halt_points import AFTER_WRITE, HALT_P
 from headwater.testing.running_broker import RunningBroker
 from headwater.testing.spark_cluster import SparkCluster
 from tests.support.brokers.serve_process import ServeProcess, serving
-from tests.support.spark.copy import CopyJob, start_copy
+from tests.support.spark.exactly_once_copy import CopyJob, start_copy
 from tests.support.spark.process import SparkProcess, parent_of
 from tests.support.values.whole_topic import create_topic, read_topic
 
-PROGRAM = "tests.support.spark.copy"
+PROGRAM = "tests.support.spark.exactly_once_copy"
 ROW_COUNT = 60
 ROWS_PER_BATCH = 20
 HALT_BATCH = 1

@@ -45,6 +45,10 @@ _OWN = frozenset(
         "cluster_authorized_operations",
     }
 )
+#: Kafka gives a new cluster the first by itself. The others Kafka 4.1 does not have.
+_OWN_SETTINGS = frozenset(
+    {"min.insync.replicas", "records.validation", "max.decompressed.message.bytes"}
+)
 #: Lists whose order means nothing, by what tells their elements apart.
 _UNORDERED = ("name", "topic", "partition_index", "partition", "resource_name", "resource_type")
 
@@ -104,9 +108,8 @@ def plain(value: object, version: int) -> object:
 
 def _is_own(value: object) -> bool:
     name, source = getattr(value, "name", None), getattr(value, "source", None)
-    # Kafka gives a new cluster one setting of its own, and the settings that a default comes from
-    # it names only if their unit is the same.
-    return name == "min.insync.replicas" or source == DEFAULT_SOURCE
+    # The settings that a default comes from Kafka names only if their unit is the same.
+    return name in _OWN_SETTINGS or source == DEFAULT_SOURCE
 
 
 def _masked(name: str, value: object, version: int) -> object:

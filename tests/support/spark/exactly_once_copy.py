@@ -1,8 +1,9 @@
 """A Spark application that copies topics exactly once, in a process of its own that may be killed.
 
-Run as `python -m tests.support.spark.copy [MASTER]`, it takes jobs from its standard input, each a
-line with a JSON object of `CopyJob`'s fields, does one after the other, and answers each with a
-line: `done`, or `failed` and why. A job copies what there is; done again, it goes on where it was.
+Run as `python -m tests.support.spark.exactly_once_copy [MASTER]`, it takes jobs from its standard
+input, each a line with a JSON object of `CopyJob`'s fields, does one after the other, and answers
+each with a line: `done`, or `failed` and why. A job copies what there is; done again, it goes on
+where it was.
 """
 
 from __future__ import annotations
