@@ -2,6 +2,8 @@
 
 PYTHON ?= python3
 WORKERS ?= 2
+# The full tier waits much, for sessions that end, for Java and for Spark.
+FULL_WORKERS ?= 3
 ARGS ?=
 
 VENV := .venv
@@ -36,7 +38,7 @@ test: lint  ## Lint, types and every test in its small form
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q --durations=10 $(ARGS)
 
 test-full: lint  ## Lint, types and every test with all rounds and matrices
-	HEADWATER_TEST_TIER=full $(BIN)/pytest -n $(WORKERS) --dist worksteal -q --durations=10 $(ARGS)
+	HEADWATER_TEST_TIER=full $(BIN)/pytest -n $(FULL_WORKERS) --dist worksteal -q --durations=10 $(ARGS)
 
 soak: $(STAMP)  ## Random campaigns against log, broker and clusters, as long as wanted: make soak ARGS=...
 	$(BIN)/python -m bench.soak $(ARGS)
