@@ -147,7 +147,8 @@ def test_many_threads_share_one_admin(admin: Admin, cluster: Cluster) -> None:
     names = [cluster.new_name() for _ in range(8)]
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda name: require_all(admin.create_topics([NewTopic(name)])), names))
-    assert set(names) <= {topic.name for topic in admin.list_topics()}
+    # Kafka's brokers hear of new topics a moment after whoever made them.
+    eventually(lambda: set(names) <= {topic.name for topic in admin.list_topics()})
     require_all(admin.delete_topics(names))
 
 

@@ -81,6 +81,8 @@ def test_acks_1_loses_what_only_a_leader_had(cluster: KafkaCluster) -> None:
             assert producer.send(topic, b"acknowledged").result(_SLOW_S).offset == 1
             cluster.brokers[leader].kill()
         producer.send(topic, b"later").result(_SLOW_S)
+    # With acks=1 it can be read only when the followers have it.
+    wait_for(lambda: len(read_all(cluster.bootstrap, topic)) == 2, "it is replicated")
     found = values_of(read_all(cluster.bootstrap, topic))
     assert found == [b"replicated", b"later"]
 
