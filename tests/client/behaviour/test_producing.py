@@ -44,6 +44,8 @@ def test_every_level_of_acknowledgement(cluster: Cluster, acks: str) -> None:
         offsets = [future.result(0).offset for future in futures]
     # Who asks for no acknowledgement is told no offset.
     assert offsets == ([-1] * 500 if acks == "0" else list(range(500)))
+    # And they may be there only some time after they were sent.
+    wait_for(lambda: len(read_all(cluster.bootstrap, topic)) == 500, "all are there")
     assert values_of(read_all(cluster.bootstrap, topic)) == numbers(0, 500)
 
 
