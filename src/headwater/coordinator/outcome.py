@@ -87,10 +87,11 @@ class HeldReply(Generic[R]):
         self._answer: R | KafkaError | None = None
         self._is_held = True
 
-    def release(self) -> None:
+    def release(self, instead: KafkaError | None = None) -> None:
+        """`instead` replaces what was answered so far, and nothing that is still to come."""
         self._is_held = False
         if self._answer is not None:
-            self._pass_on(self._answer)
+            self._pass_on(instead or self._answer)
 
     def fail(self, error: KafkaError) -> None:
         """What was answered counts no more, unless it has gone out."""

@@ -155,7 +155,11 @@ class ClassicProtocol:
 
         def on_failed(error: KafkaError) -> None:
             if self._unwritten.get(group.group_id) is not group:
-                held.release()  # It is in the topic by now, and may well stay there.
+                # It is in the topic by now, and may well stay there. But a generation that was
+                # decided meanwhile ends with this coordinator: the next one begins at the same
+                # number, and two members would be told to assign in it.
+                has_moved = error.code is ErrorCode.NOT_COORDINATOR
+                held.release(instead=error if has_moved else None)
                 return
             del self._unwritten[group.group_id]
             self._rebalance.bury(group, as_member_error(error))

@@ -2,10 +2,11 @@
 
 import pytest
 
-from headwater.base.errors import ErrorCode
+from headwater.base.errors import ErrorCode, KafkaError
 from headwater.coordinator.group.classic.sessions import NEWCOMER_TIMEOUT_MS
 from tests.support.worlds.classic_world import (
     GROUP,
+    MOVED,
     NOT_WRITTEN,
     REBALANCE_MS,
     SESSION_MS,
@@ -258,3 +259,16 @@ def test_other_languages_than_that_of_consumers_are_spoken_too() -> None:
     member_id = world.join(protocol_type="connect", protocols={"v1": b"\xff"}, version=3).get()
     assert world.group(GROUP).protocol_type == "connect"
     assert member_id.protocol_name == "v1"
+
+
+@pytest.mark.parametrize(("error", "heard"), [(MOVED, MOVED.code), (NOT_WRITTEN, ErrorCode.NONE)])
+def test_a_generation_that_was_not_told_ends_with_its_coordinator(
+    error: KafkaError, heard: ErrorCode
+) -> None:
+    """The next one begins at the same number, and would have another member assign in it."""
+    world = ClassicWorld({"group.initial.rebalance.delay.ms": "0"})
+    world.hold = True
+    joined = world.join(version=3)
+    assert not joined.is_given
+    world.lose(error)
+    assert code(joined) == heard
