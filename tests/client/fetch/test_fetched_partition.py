@@ -20,6 +20,7 @@ from headwater.wire.records import (
 )
 
 TP = TopicPartition("orders", 0)
+LAST_OFFSET_DELTA_POSITION = 23
 
 
 def batch(first_offset: int, count: int, **options: object) -> bytes:
@@ -53,6 +54,17 @@ def test_without_a_whole_batch_the_offset_stays(size: int) -> None:
     fetched = FetchedPartition(TP, 12, batch(12, 3)[:size])
     assert not fetched.has_batches
     assert (offsets(fetched), fetched.next_offset) == ([], 12)
+
+
+@pytest.mark.parametrize(("base_offset", "next_offset"), [(12, 13), (10, 13), (20, 21)])
+def test_a_last_batch_that_ends_before_it_begins_is_stepped_over(
+    base_offset: int, next_offset: int
+) -> None:
+    """It is damaged; a fetch that comes back to it would have the same answer for ever."""
+    damaged = bytearray(batch(base_offset, 3))
+    damaged[LAST_OFFSET_DELTA_POSITION] = 0x80
+    fetched = FetchedPartition(TP, 12, bytes(damaged))
+    assert fetched.next_offset == next_offset
 
 
 def test_the_next_offset_is_after_records_that_compaction_removed() -> None:

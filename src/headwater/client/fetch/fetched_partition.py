@@ -198,5 +198,8 @@ def _whole_batches(buffer: Buffer, fetch_offset: int) -> tuple[list[int], int]:
     offset, _ = _unpack_overhead(buffer, last_position)
     # An old message carries its own offset, or the last one of those that it wraps.
     if buffer[last_position + MAGIC_POSITION] >= MAGIC_V2:
-        offset += read_batch_header(buffer, last_position).last_offset_delta
+        delta = read_batch_header(buffer, last_position).last_offset_delta
+        # A batch that ends before it begins is damaged. Going on behind nothing would fetch it
+        # for ever, and tell nobody.
+        offset = offset + delta if delta >= 0 else max(offset, fetch_offset)
     return ends, max(fetch_offset, offset + 1)
