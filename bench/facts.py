@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import platform
 from importlib import metadata
 
 from bench.machine import Machine
 from headwater import __version__
+from headwater.base.python_build import python_build
 
 #: A machine with more to do than this before the run starts gives figures that mean little.
 LOAD_MAX = 0.5
@@ -25,9 +25,8 @@ def machine_fact(directory: str) -> str:
 
 def headwater_fact(*packages: str) -> str:
     """Our version, Python's, and those of the packages that matter to speed."""
-    python = f"{platform.python_implementation()} {platform.python_version()}"
     used = (f", {package} {package_version(package)}" for package in packages)
-    return f"{__version__} on {python}{''.join(used)}"
+    return f"{__version__} on {python_build()}{''.join(used)}"
 
 
 def package_version(package: str) -> str:

@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from headwater.base.python_build import python_build
+
 
 @dataclass(frozen=True, slots=True)
 class Machine:
@@ -28,7 +30,7 @@ class Machine:
             core_count=os.cpu_count() or 1,
             memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
             kernel=f"{platform.system()} {platform.release()}",
-            python=f"{platform.python_implementation()} {platform.python_version()}",
+            python=str(python_build()),
             file_system=_file_system(os.path.realpath(directory)),
         )
 

@@ -3,9 +3,11 @@ from pathlib import Path
 
 import pytest
 
+from bench.facts import headwater_fact, machine_fact
 from bench.machine import Machine
 from bench.rounds import Comparison, Spread
 from bench.table import Goal, Row, as_json, as_markdown, format_number
+from headwater.base.python_build import python_build
 
 MACHINE = Machine("Some CPU", 4, 8 << 30, "Linux 6", "CPython 3.11", "ext4")
 
@@ -78,3 +80,9 @@ def test_this_machine_can_be_described(tmp_path: Path) -> None:
     assert machine.core_count >= 1
     assert machine.memory_bytes > 1 << 20
     assert machine.file_system
+
+
+def test_reports_name_the_build_of_python(tmp_path: Path) -> None:
+    build = str(python_build())
+    assert build in machine_fact(str(tmp_path))
+    assert f" on {build}, uvloop " in headwater_fact("uvloop")

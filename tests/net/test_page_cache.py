@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from headwater.base.linux_numbers import RWF_NOWAIT
 from headwater.net import page_cache
-from headwater.net.page_cache import is_cached, read_in
+from headwater.net.page_cache import is_cached, library_probe, read_in
 
 SIZE = 3 * 1024 * 1024
 
@@ -48,20 +49,38 @@ def test_reading_in_ends_where_the_file_does(descriptor: int) -> None:
 def test_one_cold_spot_is_enough(
     descriptor: int, cold: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def preadv(_: int, buffers: list[bytearray], position: int, flags: int = 0) -> int:
+    def probe(_: int, position: int) -> None:
         if position == cold:
             raise BlockingIOError(errno.EAGAIN, "not in memory")
-        return 1
 
-    monkeypatch.setattr(os, "preadv", preadv)
+    monkeypatch.setattr(page_cache, "_probe", probe)
     assert not is_cached(descriptor, 0, SIZE)
 
 
 def test_where_the_kernel_does_not_tell_everything_counts_as_cached(
     descriptor: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def preadv(_: int, buffers: list[bytearray], position: int, flags: int = 0) -> int:
+    def probe(_: int, __: int) -> None:
         raise OSError(errno.EOPNOTSUPP, "not supported")
 
-    monkeypatch.setattr(os, "preadv", preadv)
+    monkeypatch.setattr(page_cache, "_probe", probe)
     assert is_cached(descriptor, 0, SIZE)
+
+
+@pytest.mark.skipif(RWF_NOWAIT is None, reason="this system does not tell what is in memory")
+def test_a_python_that_cannot_ask_asks_the_c_library(
+    descriptor: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert RWF_NOWAIT is not None
+    probe = library_probe(RWF_NOWAIT)
+    if probe is None:
+        pytest.skip("neither does the C library here")
+    probe(descriptor, SIZE - 1)
+    with pytest.raises(OSError) as closed:
+        probe(-1, 0)
+    assert closed.value.errno == errno.EBADF
+    _drop(descriptor)
+    answers = [is_cached(descriptor, 0, SIZE)]
+    monkeypatch.setattr(page_cache, "_probe", probe)
+    # Whatever this file system does, both ways to ask hear the same.
+    assert [is_cached(descriptor, 0, SIZE)] == answers

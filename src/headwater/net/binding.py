@@ -14,6 +14,7 @@ import socket
 from collections.abc import Callable
 from typing import NamedTuple
 
+from headwater.base.linux_numbers import TCP_NOTSENT_LOWAT
 from headwater.net.endpoint import Endpoint, join_address
 
 ProtocolFactory = Callable[[], asyncio.BaseProtocol]
@@ -25,8 +26,6 @@ UNSENT_BYTES_MAX = 256 * 1024
 Without this bound the kernel takes megabytes for each peer that asks and does not read, and the
 broker makes answers until they are full. What is on its way to a peer that reads does not count.
 """
-#: TCP_NOTSENT_LOWAT, where there is such a thing.
-_UNSENT_LOW_WATER: int = getattr(socket, "TCP_NOTSENT_LOWAT", -1)
 
 
 class SocketOptions(NamedTuple):
@@ -64,7 +63,10 @@ async def bind(factory: ProtocolFactory, endpoint: Endpoint, options: SocketOpti
         raise OSError(errno.EADDRINUSE, "no port is free on all addresses")
     except OSError as error:
         address = join_address(endpoint.host, endpoint.port)
-        raise OSError(error.errno, f"Cannot listen on {address}: {_reason(error)}.") from error
+        # From 3.13 on asyncio passes over addresses that the machine does not have, and if there
+        # was no other it says so without a number.
+        number = errno.EADDRNOTAVAIL if error.errno is None else error.errno
+        raise OSError(number, f"Cannot listen on {address}: {_reason(error, number)}.") from error
 
 
 async def _bind_all(
@@ -83,14 +85,14 @@ async def _bind_all(
         for level, name, size in (
             (socket.SOL_SOCKET, socket.SO_SNDBUF, options.send_buffer_bytes),
             (socket.SOL_SOCKET, socket.SO_RCVBUF, options.receive_buffer_bytes),
-            (socket.IPPROTO_TCP, _UNSENT_LOW_WATER, UNSENT_BYTES_MAX),
+            (socket.IPPROTO_TCP, TCP_NOTSENT_LOWAT, UNSENT_BYTES_MAX),
         ):
-            if size > 0 and name >= 0 and hasattr(opened, "setsockopt"):
+            if size > 0 and name is not None and hasattr(opened, "setsockopt"):
                 opened.setsockopt(level, name, size)
     return BoundServer(server, ports[0])
 
 
-def _reason(error: OSError) -> str:
+def _reason(error: OSError, number: int) -> str:
     if isinstance(error, socket.gaierror):
         return "the host name is not known"
     known = {
@@ -98,4 +100,4 @@ def _reason(error: OSError) -> str:
         errno.EADDRNOTAVAIL: "this machine does not have that address",
         errno.EACCES: "this user may not use that port",
     }
-    return known.get(error.errno or 0) or (os.strerror(error.errno) if error.errno else str(error))
+    return known.get(number) or os.strerror(number)

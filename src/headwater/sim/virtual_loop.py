@@ -283,8 +283,10 @@ def _adopting_task(
     coroutine: Coroutine[Any, Any, T],
     *,
     context: contextvars.Context | None = None,
+    **options: Any,
 ) -> asyncio.Task[T]:
-    task = asyncio.Task(coroutine, loop=loop, context=context)
+    # From 3.13 on a loop hands over the name too.
+    task = asyncio.Task(coroutine, loop=loop, context=context, **options)
     process = process_in(context)
     if process is not None:
         process.adopt(task)

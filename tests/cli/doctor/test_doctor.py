@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from headwater.base.python_build import Optimisation, PythonBuild
 from headwater.cli.app import main
 from headwater.cli.doctor import machine_check
 from headwater.cli.doctor.cluster_check import check_log_directories
@@ -92,6 +93,19 @@ def test_limits(limit: int, verdict: Verdict, monkeypatch: pytest.MonkeyPatch) -
     assert [finding.verdict for finding in machine_check.check_limits()] == [verdict]
 
 
+@pytest.mark.parametrize(
+    ("optimisation", "verdict"),
+    [(Optimisation.PLAIN, NOTE), (Optimisation.PROFILED, GOOD), (Optimisation.UNTOLD, GOOD)],
+)
+def test_a_slow_build_of_python_is_worth_a_note(
+    optimisation: Optimisation, verdict: Verdict
+) -> None:
+    finding = machine_check.check_python(PythonBuild("CPython 3.14.6", optimisation))
+    assert finding.verdict is verdict
+    assert "CPython 3.14.6" in finding.sentence
+    assert ("optimisations" in finding.sentence) == (verdict is NOTE)
+
+
 def test_sizes_for_people() -> None:
     sizes = [size_text(size) for size in (7, 1500, 2_500_000, 3 * 10**9, 4.2e13)]
     assert sizes == ["7 bytes", "1.5 KB", "2.5 MB", "3.0 GB", "42.0 TB"]
@@ -172,6 +186,7 @@ def test_a_healthy_broker_is_well(tmp_path: Path, capsys: pytest.CaptureFixture[
         bad = [line for line in shown.out.splitlines() if line.startswith("BAD")]
         assert all("disk space" in line or "open files" in line for line in bad), bad
         assert code == (1 if bad else 0)
+        assert "  python:" in shown.out
         for subject in ("listeners", "controller", "partitions", "durability", "load", "clock"):
             assert f"ok    {subject}:" in shown.out, subject
         assert "survives a power failure" in shown.out

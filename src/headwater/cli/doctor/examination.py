@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 
 from headwater.base.errors import KafkaError
+from headwater.base.python_build import python_build
 from headwater.cli.doctor.cluster_check import (
     broker_values,
     check_bootstrap,
@@ -16,7 +17,11 @@ from headwater.cli.doctor.cluster_check import (
     check_log_directories,
 )
 from headwater.cli.doctor.findings import Finding, Verdict, problem
-from headwater.cli.doctor.machine_check import check_data_directory, check_limits
+from headwater.cli.doctor.machine_check import (
+    check_data_directory,
+    check_limits,
+    check_python,
+)
 from headwater.cli.doctor.metrics_check import Reading, check_metrics, no_metrics
 from headwater.cli.doctor.replica_check import check_min_isr, check_missing_brokers, check_replicas
 from headwater.cli.metrics.page import MetricsPage
@@ -27,6 +32,7 @@ from headwater.client.connection.cluster_connection import ClusterConnection
 
 def examine_machine(data_dirs: Sequence[str]) -> Iterator[Finding]:
     """This machine as a place for a broker."""
+    yield check_python(python_build())
     yield from check_limits()
     for path in data_dirs:
         yield from check_data_directory(path)

@@ -7,15 +7,14 @@ to see how long that takes and removes again.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import resource
 import statistics
-import struct
 import sys
 import time
 from collections.abc import Iterator
 
+from headwater.base.python_build import PythonBuild
 from headwater.cli.doctor.findings import Finding, good, note, problem
 from headwater.cli.output.sizes import size_text
 from headwater.cli.serve.open_files import DESCRIPTORS_MIN, reachable
@@ -24,6 +23,7 @@ from headwater.storage.directories.clean_shutdown import CleanShutdownMarker
 from headwater.storage.directories.directory_ownership import LOCK_FILE
 from headwater.storage.disk.files import DiskFiles
 from headwater.storage.errors import CorruptMetadataError
+from headwater.storage.inspection.read_only_files import ReadOnlyFiles
 
 FREE_SHARE_MIN = 0.10
 FREE_BYTES_MIN = 1_000_000_000
@@ -46,6 +46,18 @@ def check_limits() -> Iterator[Finding]:
         )
     else:
         yield good("open files", f"A broker started from here may open {count} files.")
+
+
+def check_python(build: PythonBuild) -> Finding:
+    """Whether a broker that is started from here would be as fast as it can be."""
+    if build.is_slow:
+        return note(
+            "python",
+            f"A broker started from here runs on {build}, which takes about a third more CPU time "
+            "than a Python that was built with optimisations, as those of distributions and of uv "
+            "are; pyenv wants PYTHON_CONFIGURE_OPTS='--enable-optimizations --with-lto'.",
+        )
+    return good("python", f"A broker started from here runs on {build}.")
 
 
 def check_data_directory(path: str) -> Iterator[Finding]:
@@ -89,26 +101,13 @@ def _check_owner(path: str) -> Iterator[Finding]:
 
 
 def _is_locked(path: str) -> bool:
-    lock_path = f"{path}/{LOCK_FILE}"
-    if sys.platform != "linux" or not os.path.exists(lock_path):
+    # Elsewhere asking would take the lock for a moment, and turn a broker away that starts then.
+    if sys.platform != "linux":
         return False
     try:
-        return _somebody_holds(lock_path)
+        return ReadOnlyFiles().is_locked(f"{path}/{LOCK_FILE}")
     except OSError:
         return False
-
-
-def _somebody_holds(lock_path: str) -> bool:
-    """Asks without taking the lock, so that a broker that starts just now is not turned away."""
-    descriptor = os.open(lock_path, os.O_RDWR)
-    try:
-        # struct flock: type, whence, start, length (0 is all of it), process id; padded to 8.
-        layout = "hhqqi0q"
-        wanted = struct.pack(layout, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-        answer = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, wanted)
-        return bool(struct.unpack(layout, answer)[0] != fcntl.F_UNLCK)
-    finally:
-        os.close(descriptor)
 
 
 def _check_space(path: str) -> Iterator[Finding]:

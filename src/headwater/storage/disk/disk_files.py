@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
-import fcntl
 import mmap
 import os
 import shutil
-import struct
 import sys
 from collections.abc import Callable
 from typing import TypeVar, cast
 
+from headwater.storage.disk.file_lock import lock_descriptor
 from headwater.storage.disk.spare_descriptors import SpareDescriptors
 
 Buffer = bytes | bytearray | memoryview
@@ -246,24 +245,9 @@ class DiskFiles:
     def lock(self, path: str) -> DiskLock:
         descriptor = self._opening(lambda: os.open(path, os.O_RDWR | os.O_CREAT, 0o644))
         try:
-            _lock_descriptor(descriptor)
+            lock_descriptor(descriptor)
         except OSError as error:
             os.close(descriptor)
             error.filename = path
             raise
         return DiskLock(descriptor)
-
-
-def _lock_descriptor(descriptor: int) -> None:
-    """Lock without waiting.
-
-    On Linux this is an open-file-description lock: unlike flock it conflicts with the record
-    locks that a JVM takes, so that a directory in use by an Apache Kafka is respected, and unlike
-    those it also keeps apart two brokers in the same process.
-    """
-    if sys.platform == "linux":
-        # struct flock: type, whence, start, length (0 is all of it), process id; padded to 8.
-        request = struct.pack("hhqqi0q", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, request)
-    else:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -8,13 +8,11 @@ file or a directory is refused here, before the operating system is asked.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
-import struct
-import sys
 from typing import NoReturn
 
 from headwater.storage.disk.disk_files import DiskFile, DiskFiles, DiskLock
+from headwater.storage.disk.file_lock import is_locked_elsewhere
 
 
 class ReadOnlyFiles(DiskFiles):
@@ -49,22 +47,9 @@ class ReadOnlyFiles(DiskFiles):
         except FileNotFoundError:
             return False
         try:
-            return _is_locked(descriptor)
+            return is_locked_elsewhere(descriptor)
         finally:
             os.close(descriptor)
-
-
-def _is_locked(descriptor: int) -> bool:
-    if sys.platform == "linux":
-        # struct flock: type, whence, start, length (0 is all of it), process id; padded to 8.
-        wanted = struct.pack("hhqqi0q", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-        answer = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, wanted)
-        return struct.unpack("hhqqi0q", answer)[0] != fcntl.F_UNLCK  # type: ignore[no-any-return]
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    return False
 
 
 def _refuse(path: str) -> NoReturn:
