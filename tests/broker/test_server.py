@@ -155,7 +155,7 @@ def test_several_listeners_in_both_versions_of_ip(tmp_path: Path) -> None:
             ):
                 channel = await PeerChannel.connect(host, endpoint.port)
                 metadata = await channel.send(MetadataRequest(topics=[]), timeout_s=10)
-                # By default a client is told the address that it dialled.
+                # Each listener tells of itself.
                 assert [(each.host, each.port) for each in metadata.brokers] == [
                     (host, endpoint.port)
                 ]

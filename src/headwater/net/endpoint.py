@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import NamedTuple
 
 DEFAULT_LISTENER_NAME = "PLAINTEXT"
@@ -22,6 +23,14 @@ class Endpoint(NamedTuple):
 def join_address(host: str, port: int) -> str:
     """host:port, with brackets around an IPv6 address."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def is_every_address(host: str) -> bool:
+    """Whether a host to listen on stands for all addresses of the machine."""
+    try:
+        return host == "" or ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False
 
 
 def split_address(text: str) -> tuple[str, int]:

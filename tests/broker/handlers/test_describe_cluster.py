@@ -9,7 +9,7 @@ from headwater.wire.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from tests.support.brokers.handler_broker import DIALLED, HandlerBroker, run_with_broker
+from tests.support.brokers.handler_broker import ADVERTISED, HandlerBroker, run_with_broker
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
@@ -21,7 +21,7 @@ def test_the_cluster_is_described(tmp_path: Path, version: int) -> None:
         assert answer.cluster_id == broker.context.cluster_id
         assert answer.controller_id == 0
         assert [(each.broker_id, each.host, each.port) for each in answer.brokers] == [
-            (0, *DIALLED)
+            (0, *ADVERTISED)
         ]
         assert [(each.rack, each.is_fenced) for each in answer.brokers] == [("r1", False)]
         assert answer.cluster_authorized_operations == 8096

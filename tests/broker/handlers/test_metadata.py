@@ -13,7 +13,7 @@ from headwater.wire.messages.metadata import (
     MetadataResponse,
     MetadataResponseTopic,
 )
-from tests.support.brokers.handler_broker import DIALLED, HandlerBroker, run_with_broker
+from tests.support.brokers.handler_broker import ADVERTISED, HandlerBroker, run_with_broker
 
 VERSIONS = range(
     SCHEMA_VERSIONS[ApiKey.METADATA].lowest, SCHEMA_VERSIONS[ApiKey.METADATA].highest + 1
@@ -50,7 +50,7 @@ def test_brokers_topics_and_partitions_in_every_version(tmp_path: Path, version:
         await broker.create_topic("__consumer_offsets")
         answer = await ask(broker, named("orders", "__consumer_offsets"), version)
         [node] = answer.brokers
-        assert (node.node_id, node.host, node.port) == (0, *DIALLED)
+        assert (node.node_id, node.host, node.port) == (0, *ADVERTISED)
         assert node.rack == ("r1" if version >= 1 else None)
         assert answer.controller_id == (0 if version >= 1 else -1)
         assert answer.cluster_id == (broker.context.cluster_id if version >= 2 else None)
@@ -198,7 +198,7 @@ def test_authorized_operations_for_those_who_ask(tmp_path: Path, version: int) -
     run_with_broker(tmp_path, scenario)
 
 
-def test_a_client_is_told_the_address_it_dialled_or_the_advertised_one(tmp_path: Path) -> None:
+def test_a_client_is_told_the_address_of_its_own_listener(tmp_path: Path) -> None:
     async def scenario(broker: HandlerBroker) -> None:
         async def told(listener_name: str) -> tuple[str, int]:
             broker.connection.listener_name = listener_name
@@ -206,17 +206,19 @@ def test_a_client_is_told_the_address_it_dialled_or_the_advertised_one(tmp_path:
             [node] = answer.brokers
             return node.host, node.port
 
-        assert await told("PLAINTEXT") == DIALLED
         broker.connection.local = ("2001:db8::5", 1234)
-        assert await told("PLAINTEXT") == ("2001:db8::5", 1234)
+        [inside, everywhere, _] = broker.context.image.brokers[0].endpoints
+        assert await told("INSIDE") == ("127.0.0.1", inside.port)
+        assert await told("EVERYWHERE") == ("2001:db8::5", everywhere.port)
         assert await told("OUTSIDE") == ("broker.example", 19092)
 
     run_with_broker(
         tmp_path,
         scenario,
         {
-            "listeners": "PLAINTEXT://127.0.0.1:0,OUTSIDE://127.0.0.1:0",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,OUTSIDE:PLAINTEXT",
+            "listeners": "INSIDE://127.0.0.1:0,EVERYWHERE://:0,OUTSIDE://127.0.0.1:0",
+            "listener.security.protocol.map": "INSIDE:PLAINTEXT,EVERYWHERE:PLAINTEXT,"
+            "OUTSIDE:PLAINTEXT",
             "advertised.listeners": "OUTSIDE://broker.example:19092",
         },
     )

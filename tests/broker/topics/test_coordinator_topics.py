@@ -24,7 +24,7 @@ from headwater.wire.messages.offset_commit import (
     OffsetCommitResponse,
 )
 from headwater.wire.records import Compression, read_batch_header
-from tests.support.brokers.handler_broker import DIALLED, HandlerBroker, run_with_broker
+from tests.support.brokers.handler_broker import ADVERTISED, HandlerBroker, run_with_broker
 
 
 async def find(broker: HandlerBroker, *keys: str, kind: int = 0) -> FindCoordinatorResponse:
@@ -45,7 +45,7 @@ def test_all_keys_are_found_at_once(tmp_path: Path) -> None:
         assert [each.key for each in response.coordinators] == ["a", "b"]
         for each in response.coordinators:
             assert (each.error_code, each.node_id) == (0, 0)
-            assert (each.host, each.port) == DIALLED
+            assert (each.host, each.port) == ADVERTISED
 
     run_with_broker(tmp_path, scenario)
 
@@ -57,7 +57,7 @@ def test_one_key_in_older_versions(tmp_path: Path, version: int) -> None:
             FindCoordinatorRequest(key="a"), FindCoordinatorResponse, version=version
         )
         assert (response.error_code, response.node_id) == (0, 0)
-        assert (response.host, response.port) == DIALLED
+        assert (response.host, response.port) == ADVERTISED
 
     run_with_broker(tmp_path, scenario)
 

@@ -4,7 +4,7 @@ import pytest
 
 from headwater.base.errors import ErrorCode
 from headwater.broker.handlers.metadata import answer_partition
-from headwater.broker.peers.advertised_addresses import Address, ClientSide
+from headwater.broker.peers.advertised_addresses import ClientSide
 from headwater.broker.topics.partition_description import ReachableBrokers
 from headwater.cluster.image.image import BrokerInfo, ClusterImage, EndpointInfo, PartitionImage
 
@@ -15,8 +15,7 @@ def reachable(listener_name: str = "PLAINTEXT") -> ReachableBrokers:
         1: BrokerInfo(1, (EndpointInfo("PLAINTEXT", "one", 9092),)),
         2: BrokerInfo(2, (EndpointInfo("INSIDE", "two", 9092),)),
     }
-    client = ClientSide(0, None, listener_name, Address("127.0.0.1", 9092))
-    return ReachableBrokers(ClusterImage(brokers=brokers), client)
+    return ReachableBrokers(ClusterImage(brokers=brokers), ClientSide(listener_name, "127.0.0.1"))
 
 
 def test_a_partition_whose_brokers_can_all_be_reached() -> None:

@@ -44,6 +44,7 @@ from headwater.wire.schema import Message
 from tests.support.brokers.broker_peers import prove
 
 BROKER_IDS = (1, 2, 3)
+LOOPBACK = "127.0.0.1"
 _TIMEOUT_S = 30.0
 _POLL_INTERVAL_S = 0.005
 
@@ -86,8 +87,10 @@ class BrokerCluster:
         store: EmbeddedStore,
         settings: Mapping[str, str],
         broker_ids: Sequence[int],
+        listen_host: str = LOOPBACK,
     ) -> None:
         self.broker_ids = tuple(broker_ids)
+        self._listen_host = listen_host
         self.servers: dict[int, BrokerServer] = {}
         self._directory = directory
         self._store = store
@@ -124,7 +127,7 @@ class BrokerCluster:
         texts = {
             **SETTINGS,
             **self._settings,
-            "listeners": f"PLAINTEXT://127.0.0.1:{self._ports.get(broker_id, 0)}",
+            "listeners": f"PLAINTEXT://{self._listen_host}:{self._ports.get(broker_id, 0)}",
             "log.dirs": str(self._directory / f"broker-{broker_id}"),
             "broker.id": str(broker_id),
         }
@@ -223,10 +226,10 @@ class BrokerCluster:
             channel = self._channels[broker_id] = await self.connect(broker_id)
         return await channel.send(request, version=version, timeout_s=_TIMEOUT_S)
 
-    async def connect(self, broker_id: int) -> PeerChannel:
+    async def connect(self, broker_id: int, host: str = LOOPBACK) -> PeerChannel:
         """A connection of one's own, to be closed by whoever asked for it."""
-        endpoint = self.servers[broker_id].listeners.endpoints[0]
-        return await PeerChannel.connect(endpoint.host, endpoint.port, client_id="test")
+        port = self.servers[broker_id].listeners.endpoints[0].port
+        return await PeerChannel.connect(host, port, client_id="test")
 
     async def connect_as(self, speaker_id: int, broker_id: int) -> PeerChannel:
         """The same, as the connection of another broker."""
@@ -293,12 +296,13 @@ def run_cluster_scenario(
     scenario: Callable[[BrokerCluster], Awaitable[None]],
     settings: Mapping[str, str] | None = None,
     broker_ids: Sequence[int] = BROKER_IDS,
+    listen_host: str = LOOPBACK,
 ) -> None:
     """Run a scenario with brokers that have started, and are stopped in the end."""
 
     async def run() -> None:
         store = await EmbeddedStore.open(NullJournal(), SystemClock())
-        cluster = BrokerCluster(directory, store, settings or {}, broker_ids)
+        cluster = BrokerCluster(directory, store, settings or {}, broker_ids, listen_host)
         try:
             await cluster.start()
             await scenario(cluster)

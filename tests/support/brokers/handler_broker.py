@@ -33,7 +33,8 @@ from headwater.wire.schema import Message
 
 Answer = TypeVar("Answer", bound=Message)
 
-DIALLED = ("192.0.2.7", 9092)
+#: Where its clients are told to come.
+ADVERTISED = ("192.0.2.7", 9092)
 BASE_TIMESTAMP = 1_700_000_000_000
 
 
@@ -41,7 +42,7 @@ BASE_TIMESTAMP = 1_700_000_000_000
 class FakeConnection:
     """What a handler may ask of a connection."""
 
-    local: tuple[str, int] = DIALLED
+    local: tuple[str, int] = ADVERTISED
     peer: tuple[str, int] = ("192.0.2.9", 40_000)
     listener_name: str = "PLAINTEXT"
     identity: PeerIdentity = ANONYMOUS
@@ -102,6 +103,7 @@ def run_with_broker(
     """Run a scenario with a broker on `directory`, which is stopped in the end."""
     texts = {
         "listeners": "PLAINTEXT://127.0.0.1:0",
+        "advertised.listeners": "PLAINTEXT://{}:{}".format(*ADVERTISED),
         "log.dirs": str(directory),
         "broker.id": "0",
         "acks.all.flush": "off",

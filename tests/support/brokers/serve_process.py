@@ -32,6 +32,8 @@ class ServeProcess:
         )
         self.output = ""
         self.address = ""
+        #: Those of all brokers.
+        self.addresses: list[str] = []
         self.broker_id = -1
         self.cluster_id = ""
 
@@ -46,7 +48,8 @@ class ServeProcess:
             data = os.read(stdout.fileno(), 1 << 16)
             assert data, f"it ended: {self.output}{self.process.communicate()[1].decode()}"
             self.output += data.decode()
-        self.address, self.cluster_id = ready[1].split(", ")[0], ready[3]
+        self.addresses, self.cluster_id = ready[1].split(", "), ready[3]
+        self.address = self.addresses[0]
         self.broker_id = int(ready[2])
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str, str]:
@@ -67,9 +70,9 @@ class ServeProcess:
 
 
 @contextlib.contextmanager
-def serving(data_dir: Path, *arguments: str) -> Iterator[ServeProcess]:
+def serving(data_dir: Path, *arguments: str, listen: str = "127.0.0.1:0") -> Iterator[ServeProcess]:
     """A broker on a free port that is ready, and gone afterwards."""
-    broker = ServeProcess("--listen", "127.0.0.1:0", "--data-dir", str(data_dir), *arguments)
+    broker = ServeProcess("--listen", listen, "--data-dir", str(data_dir), *arguments)
     try:
         broker.wait_ready()
         yield broker

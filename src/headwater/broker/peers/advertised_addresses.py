@@ -1,22 +1,26 @@
 """The addresses at which a client is told to find the brokers.
 
-A client learns them from Metadata and dials those, not the one that it began with. For the broker
-that answers, that is by default the address that the client dialled: it has been shown to work, on
-whichever interface and port it was. Where it would not work for others (a broker behind a proxy, in
-a container) `advertised.listeners` names the one to tell, for each listener. Of other brokers a
-client is told what they registered for the listener of the same name.
+A client learns them from Metadata and dials those, not the one that it began with; and it asks
+whichever broker is at hand, again and again. So all brokers must tell it the same of each of them,
+or it takes one broker for another that has moved, and hangs up. They do, because all go by what is
+registered: `advertised.listeners`, or else the address of the listener, for the listener of the
+client's name.
+
+A listener on every address of its machine registers the machine's name, as the brokers of a cluster
+are on different machines. Without ZooKeeper they are in one process, and so at one machine, however
+it is called: such a listener is registered as it is, and a client is told the address at which it
+came to that machine, for all brokers alike. That has been shown to work.
 """
 
 import ipaddress
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
-from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from headwater.base.settings import SettingError
 from headwater.broker.context import RequestContext
 from headwater.cluster.image.image import BrokerInfo, EndpointInfo
-from headwater.net.endpoint import Endpoint, parse_endpoints
+from headwater.net.endpoint import Endpoint, is_every_address
+
+_LOOPBACK: Final = "127.0.0.1"
 
 
 class Address(NamedTuple):
@@ -25,84 +29,58 @@ class Address(NamedTuple):
 
 
 class ClientSide(NamedTuple):
-    """What the answer depends on: the broker that gives it, and how the client reached it."""
+    """What the answer depends on, beside what is registered: how the client came."""
 
-    node_id: int
-    #: The value of `advertised.listeners`.
-    advertised: str | None
     listener_name: str
-    #: The address that the client dialled.
-    local: Address
+    #: The host of the address at which its connection arrived.
+    host: str
 
     def address_of(self, broker: BrokerInfo) -> Address | None:
         """Where to find a broker; None if it has no listener of the client's kind."""
-        if broker.broker_id == self.node_id:
-            told = _parse(self.advertised or "").get(self.listener_name)
-            return self.local if told is None else told
-        for listener_name, host, port in broker.endpoints:
-            if listener_name == self.listener_name:
-                return Address(host, port)
-        return None
+        named = [each for each in broker.endpoints if each.listener_name == self.listener_name]
+        if not named:
+            return None
+        # One name may stand for two addresses of a machine; the client has one of them.
+        _, host, port = next((each for each in named if each.host == self.host), named[0])
+        return Address(self._reached(host) if is_every_address(host) else host, port)
+
+    def _reached(self, listening: str) -> str:
+        """This client's host of a listener on every address.
+
+        `localhost` is one address today and the other one tomorrow, where there are two.
+        """
+        return _LOOPBACK if ":" not in listening and _is_loopback(self.host) else self.host
 
 
 def client_side(context: RequestContext) -> ClientSide:
     """How the client of a request reached this broker."""
-    return ClientSide(
-        node_id=context.broker.node_id,
-        advertised=context.broker.settings.optional_text("advertised.listeners"),
-        listener_name=context.connection.listener_name,
-        local=Address(*context.connection.local),
-    )
-
-
-def check_advertised(advertised: str | None, listeners: Iterable[Endpoint]) -> None:
-    """Raise `SettingError` if `advertised.listeners` does not fit the listeners there are."""
-    names = [endpoint.listener_name for endpoint in listeners]
-    for name, address in _parse(advertised or "").items():
-        if name not in names:
-            raise SettingError(
-                f"advertised.listeners names {name}, but the listeners are {', '.join(names)}."
-            )
-        if _is_wildcard(address.host):
-            raise SettingError(
-                f"advertised.listeners cannot tell clients to dial {address.host or 'no host'!r}, "
-                "which stands for every address of the broker."
-            )
-        if address.port == 0:
-            raise SettingError(f"advertised.listeners tells no port for {name}.")
+    connection = context.connection
+    return ClientSide(connection.listener_name, connection.local[0])
 
 
 def registered_endpoints(
-    advertised: str | None, listeners: Iterable[Endpoint], host_name: str
+    advertised: Mapping[str, Endpoint], listeners: Iterable[Endpoint], machine_name: str | None
 ) -> tuple[EndpointInfo, ...]:
-    """What the other brokers, and their clients, are told: where this broker listens.
+    """What brokers and clients are told: where this broker is found.
 
-    `host_name` stands for the machine where a listener is on all of its addresses.
+    `advertised` is what its settings say, by the name of the listener. `machine_name` is for a
+    listener on every address, where brokers may be on different machines; None says that all of
+    them are on this one.
     """
-    told = _parse(advertised or "")
+    told = (advertised.get(each.listener_name, each) for each in listeners)
     return tuple(
-        EndpointInfo(name, *told.get(name, (host_name if _is_wildcard(host) else host, port)))
-        for name, host, port in listeners
+        EndpointInfo(name, _registered_host(host, machine_name), port) for name, host, port in told
     )
 
 
-@lru_cache(maxsize=16)
-def _parse(advertised: str) -> Mapping[str, Address]:
-    """The setting by listener name. It is read for each answer, so the last ones are kept."""
-    try:
-        endpoints = parse_endpoints(advertised) if advertised.strip() else []
-    except ValueError as error:
-        raise SettingError(f"advertised.listeners: {error}") from error
-    by_name: dict[str, Address] = {}
-    for endpoint in endpoints:
-        if endpoint.listener_name in by_name:
-            raise SettingError(f"advertised.listeners names {endpoint.listener_name} twice.")
-        by_name[endpoint.listener_name] = Address(endpoint.host, endpoint.port)
-    return MappingProxyType(by_name)
+def _registered_host(listening: str, machine_name: str | None) -> str:
+    if machine_name is not None and is_every_address(listening):
+        return machine_name
+    return listening
 
 
-def _is_wildcard(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     try:
-        return host == "" or ipaddress.ip_address(host).is_unspecified
+        return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False

@@ -28,6 +28,7 @@ from headwater.broker.requests.forwarding import answer
 from headwater.cluster.image.change import ImageChange
 from headwater.cluster.image.image import NO_CONTROLLER, BrokerInfo, EndpointInfo
 from headwater.net.connection import Connection
+from headwater.net.endpoint import is_every_address
 from headwater.net.peer_channel import PeerChannel
 from headwater.net.peer_errors import (
     PeerTimeoutError,
@@ -240,7 +241,8 @@ class BrokerChannels:
     async def _open(self, broker_id: int, endpoint: EndpointInfo) -> PeerChannel:
         timeout_s = self._context.settings.integer("socket.connection.setup.timeout.ms") / 1000
         channel = await PeerChannel.connect(
-            endpoint.host or _LOCAL_HOST,
+            # Who is on every address of a machine without a name is on this one.
+            _LOCAL_HOST if is_every_address(endpoint.host) else endpoint.host,
             endpoint.port,
             client_id=self._client_id,
             timeout_s=timeout_s,

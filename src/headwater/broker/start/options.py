@@ -11,6 +11,7 @@ from random import Random
 from headwater.broker.peers.advertised_addresses import registered_endpoints
 from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.broker.settings.config_changes import check_stored_configs, check_topic_configs
+from headwater.broker.settings.listener_settings import advertised_endpoints
 from headwater.broker.topics.policy import SETTING as POLICY_SETTING
 from headwater.broker.topics.policy import load_topic_policy
 from headwater.cluster.image.image import BrokerInfo
@@ -37,8 +38,12 @@ def broker_info(
     settings: BrokerSettings, node_id: int, endpoints: Sequence[Endpoint]
 ) -> BrokerInfo:
     """How the broker registers, now that its listeners have their ports."""
+    # Who shares a store without ZooKeeper shares a process.
+    is_one_machine = not settings.optional_text("zookeeper.connect")
     advertised = registered_endpoints(
-        settings.optional_text("advertised.listeners"), endpoints, socket.gethostname()
+        advertised_endpoints(settings.values),
+        endpoints,
+        None if is_one_machine else socket.gethostname(),
     )
     return BrokerInfo(node_id, advertised, settings.optional_text("broker.rack"))
 
