@@ -99,7 +99,7 @@ _ROOMS: dict[str, dict[str, set[str]]] = {
         "metrics": set(),
         "peers": {"requests", "settings"},
         "produce": {"peers", "transactions"},
-        "requests": {"handlers", "peers", "settings"},
+        "requests": {"handlers", "settings"},
         "settings": set(),
         "start": {"peers", "settings", "topics"},
         "topics": {"peers", "requests", "settings"},

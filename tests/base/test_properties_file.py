@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.base.properties_file import read_properties_file
+from headwater.base.properties_file import Property, properties_in, read_properties_file
 from headwater.base.settings import SettingError
 
 
@@ -47,6 +47,17 @@ def test_a_bad_escape_names_its_line(text: str) -> None:
 def test_a_value_without_a_name_names_its_line() -> None:
     with pytest.raises(SettingError, match="Line 4 of the properties file"):
         read_properties_file("a=1\\\n2\n\n=5")
+
+
+def test_lines_are_read_behind_one_that_is_wrong() -> None:
+    found = list(properties_in("a=1\n=2\nb=\\\n  3\nc=\\u1\na=4\n", "a file"))
+    assert [each for each in found if isinstance(each, Property)] == [
+        (1, "a", "1"),
+        (3, "b", "3"),
+        (6, "a", "4"),
+    ]
+    faults = [str(each) for each in found if isinstance(each, SettingError)]
+    assert [fault[:16] for fault in faults] == ["Line 2 of a file", "Line 5 of a file"]
 
 
 def _escape(text: str) -> str:

@@ -1,3 +1,4 @@
+import pickle
 import re
 
 import pytest
@@ -6,7 +7,15 @@ from hypothesis import strategies as st
 
 from headwater.base.checks import InvariantError
 from headwater.base.errors import ErrorCode
-from headwater.base.setting import Setting, SettingError, SettingKind, SettingValue, Synonym
+from headwater.base.setting import (
+    Setting,
+    SettingError,
+    SettingFaults,
+    SettingKind,
+    SettingValue,
+    Synonym,
+    refuse,
+)
 
 
 def _setting(
@@ -155,3 +164,15 @@ def test_synonyms_turn_units_but_not_the_meaning_of_minus_one() -> None:
     assert hours.value_from(-1) == -1
     assert hours.value_from(None) is None
     assert Synonym("log.cleanup.policy").value_from(("delete",)) == ("delete",)
+
+
+def test_several_faults_are_told_at_once_and_one_as_it_is() -> None:
+    refuse([])
+    with pytest.raises(SettingError, match=r"^One\.$") as one:
+        refuse(["One."])
+    assert one.value.sentences == ("One.",)
+    with pytest.raises(SettingFaults, match=r"^One\. Two\.$") as two:
+        refuse(["One.", "Two."])
+    # A child process may hand them to its parent.
+    for told in (two.value, pickle.loads(pickle.dumps(two.value))):
+        assert (told.sentences, told.code) == (("One.", "Two."), ErrorCode.INVALID_CONFIG)

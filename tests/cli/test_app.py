@@ -7,7 +7,7 @@ import typer
 
 from headwater import __version__
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.base.settings import SettingError
+from headwater.base.setting import SettingError, SettingFaults
 from headwater.cli import app as command
 
 
@@ -77,6 +77,15 @@ def test_a_failure_is_one_line_and_exit_code_1(
     assert printed.err.startswith(f"headwater: {sentence}")
     assert printed.err.count("\n") == 1
     assert printed.out == ""
+
+
+def test_each_fault_of_a_configuration_is_a_line(
+    fail_with: Callable[[Exception], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    fail_with(SettingFaults(["One is wrong.", "Two\nis wrong."]))
+    assert command.main([]) == 1
+    printed = capsys.readouterr()
+    assert printed.err == "headwater: One is wrong.\nheadwater: Two\\nis wrong.\n"
 
 
 def test_debugging_shows_the_failure_itself(

@@ -8,6 +8,7 @@ anything else only takes away its meaning. Where a name comes twice, the last on
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from headwater.base.setting import SettingError
 
@@ -20,22 +21,37 @@ _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.)|\Z)", re.DOTALL)
 _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
+class Property(NamedTuple):
+    line: int
+    name: str
+    value: str
+
+
 def read_properties_file(text: str, source: str = "the properties file") -> dict[str, str]:
     """The names and values in `text`; raises `SettingError` naming the line that is wrong."""
     properties: dict[str, str] = {}
+    for found in properties_in(text, source):
+        if isinstance(found, SettingError):
+            raise found
+        properties[found.name] = found.value
+    return properties
+
+
+def properties_in(text: str, source: str) -> Iterator[Property | SettingError]:
+    """Each line that sets something, or what is wrong with it."""
     for number, line in _logical_lines(text):
         name = _NAME.match(line)
         separator = _SEPARATOR.match(line, name.end() if name else 0)
         if name is None or separator is None or name.end() == 0:
-            raise SettingError(f"Line {number} of {source} has a value without a name.")
+            yield SettingError(f"Line {number} of {source} has a value without a name.")
+            continue
         try:
-            properties[_unescape(name[0])] = _unescape(line[separator.end() :])
+            yield Property(number, _unescape(name[0]), _unescape(line[separator.end() :]))
         except ValueError:
-            raise SettingError(
+            yield SettingError(
                 f"Line {number} of {source} has a \\u escape that is not a character: it needs "
                 "four hexadecimal digits."
-            ) from None
-    return properties
+            )
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:

@@ -8,6 +8,7 @@ list.
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 
@@ -19,6 +20,34 @@ SettingValue = bool | int | float | str | tuple[str, ...] | None
 
 class SettingError(InvalidConfigError):
     """A setting is unknown, or its value is not allowed; the message is for its author."""
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What is wrong, one fault each."""
+        return (str(self),)
+
+
+class SettingFaults(SettingError):
+    """Several things are wrong with a configuration, and all are told at once."""
+
+    def __init__(self, sentences: Sequence[str]) -> None:
+        super().__init__(" ".join(sentences))
+        self._sentences = tuple(sentences)
+
+    def __reduce__(self) -> tuple[type["SettingFaults"], tuple[tuple[str, ...]]]:
+        return SettingFaults, (self._sentences,)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        return self._sentences
+
+
+def refuse(sentences: Sequence[str]) -> None:
+    """Raise `SettingError` for these faults, if there are any."""
+    if len(sentences) > 1:
+        raise SettingFaults(sentences)
+    for sentence in sentences:
+        raise SettingError(sentence)
 
 
 class SettingKind(IntEnum):

@@ -101,6 +101,11 @@ class SettingValues:
 def unknown_setting(name: str, known: Iterable[str], area: str, source: str = "") -> SettingError:
     """The error for a name that no row has, with the nearest ones that exist."""
     place = f" in {source}" if source else ""
-    near = difflib.get_close_matches(name, list(known), n=3)
+    near = nearest_settings(name, known)
     hint = f"; did you mean {' or '.join(near)}?" if near else "."
     return SettingError(f"There is no {area} setting {name!r}{place}{hint}")
+
+
+def nearest_settings(name: str, known: Iterable[str]) -> list[str]:
+    """The names that are most like one that is not there."""
+    return difflib.get_close_matches(name, list(known), n=3)

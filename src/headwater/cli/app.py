@@ -19,6 +19,7 @@ import typer
 from headwater import __version__
 from headwater.base.errors import KafkaError
 from headwater.base.printable import printable
+from headwater.base.setting import SettingError
 from headwater.cli.flag_form import in_words, with_empty_values
 
 
@@ -91,7 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as failure:
         if debugging:
             raise
-        print(f"headwater: {printable(describe_failure(failure))}", file=sys.stderr)
+        for sentence in describe_failure(failure):
+            print(f"headwater: {printable(sentence)}", file=sys.stderr)
         return 1
     return 0
 
@@ -136,17 +138,19 @@ def _in_words(arguments: list[str]) -> list[str]:
     return arguments
 
 
-def describe_failure(failure: Exception) -> str:
-    """One sentence for the person at the keyboard."""
+def describe_failure(failure: Exception) -> Sequence[str]:
+    """A sentence for the person at the keyboard; one for each fault of a configuration."""
+    if isinstance(failure, SettingError):
+        return failure.sentences
     if isinstance(failure, KafkaError):
-        return str(failure)
+        return [str(failure)]
     if isinstance(failure, OSError) and failure.strerror:
         place = f"{failure.filename}: " if failure.filename is not None else ""
-        return f"{place}{failure.strerror.rstrip('.')}."
-    return (
+        return [f"{place}{failure.strerror.rstrip('.')}."]
+    return [
         f"unexpected {type(failure).__name__}: {failure} "
         "(set HEADWATER_DEBUG=1 to see where it comes from)"
-    )
+    ]
 
 
 def _exit_code(finished: SystemExit) -> int:

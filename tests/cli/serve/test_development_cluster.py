@@ -4,13 +4,16 @@ from pathlib import Path
 
 import pytest
 
+from headwater.base.properties_file import read_properties_file
 from headwater.base.settings import SettingError
+from headwater.broker.settings.listener_settings import advertised_endpoints, client_endpoints
 from headwater.broker.settings.static_settings import static_of
 from headwater.cli.serve.development_cluster import (
     broker_settings,
     refuse_directories_of_several,
     store_directory,
 )
+from tests.support.kafka.stock_settings import STOCK_SERVER
 
 
 def test_ids_ports_and_directories_count_up(tmp_path: Path) -> None:
@@ -31,6 +34,17 @@ def test_ids_ports_and_directories_count_up(tmp_path: Path) -> None:
     assert brokers[1].text("metrics.listen") == "127.0.0.1:9405"
     assert brokers[1].texts("log.dirs") == (f"{tmp_path}/a/broker-1", f"{tmp_path}/b/broker-1")
     assert store_directory(values) == f"{tmp_path}/a/metadata"
+
+
+def test_the_file_that_comes_with_kafka_makes_a_cluster(tmp_path: Path) -> None:
+    values = static_of({**read_properties_file(STOCK_SERVER), "log.dirs": str(tmp_path)})
+    brokers = broker_settings(values, 3)
+    # That its controller would listen on a port between is of no account.
+    assert [client_endpoints(each)[0].port for each in brokers] == [9092, 9093, 9094]
+    advertised = [advertised_endpoints(each)["PLAINTEXT"] for each in brokers]
+    assert [(each.host, each.port) for each in advertised] == [
+        ("localhost", port) for port in (9092, 9093, 9094)
+    ]
 
 
 def test_topics_of_the_brokers_have_a_replica_on_each_up_to_the_setting() -> None:

@@ -14,6 +14,7 @@ from headwater.cli.serve.durability_promise import durability_promise
 from headwater.cli.serve.settings import serve_settings
 from headwater.testing import broker
 from tests.support.brokers.serve_process import run_serve, serving
+from tests.support.kafka.stock_settings import STOCK_SERVER
 
 
 def settings_of(
@@ -160,6 +161,46 @@ def test_what_keeps_it_from_starting_is_told_in_one_sentence(
     belongs = ["--data-dir", str(tmp_path / "data"), "--broker-id", "6"]
     assert main(["serve", *free, *belongs]) == 1
     assert "belongs to broker 0" in capsys.readouterr().err
+
+
+def test_the_file_that_comes_with_kafka_starts_a_broker(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(STOCK_SERVER)
+    with serving(tmp_path / "data", "--config", str(file)) as process:
+        assert process.broker_id == 1
+        code, _, errors = process.stop()
+    assert (code, errors) == (0, "")
+
+
+def test_settings_of_a_file_that_nobody_knows_are_left_out_with_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("no.such.thing=1\nnum.partitions=7\nneither.this=2\n")
+    assert settings_of(config=file)["num.partitions"] == "7"
+    errors = capsys.readouterr().err
+    assert errors.startswith(f"headwater: {file} has 2 settings") and errors.count("\n") == 1
+    assert "no.such.thing (line 1)" in errors and "neither.this (line 3)" in errors
+
+
+def test_all_faults_of_file_and_command_line_are_told_a_line_each(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("num.partitions=0\nlog.dirs=/a,/a\nlisteners=SSL://:1\n")
+    assert main(["serve", "--config", str(file), "--set", "no.such=1", "--zookeeper", "zoo:x"]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    expected = ["num.partitions in line 1 of", "'no.such' in --set", "log.dirs", "SSL", "'zoo:x'"]
+    assert len(lines) == len(expected)
+    for line, words in zip(lines, expected, strict=True):
+        assert line.startswith("headwater: ") and words in line, line
+
+
+def test_a_flag_may_mend_what_the_file_says_of_listeners(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("listeners=SSL://:9093\n")
+    settings = settings_of(config=file, listen=["127.0.0.1:0"])
+    assert settings["listeners"] == "127.0.0.1:0"
 
 
 def test_several_listeners_are_told(tmp_path: Path) -> None:

@@ -11,10 +11,9 @@ import asyncio
 from typing import Final
 
 from headwater.base.threads import RunInThread
-from headwater.broker.peers.advertised_addresses import check_advertised
 from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.broker.settings.connection_limits import make_connection_limits
-from headwater.broker.settings.static_settings import client_endpoints
+from headwater.broker.settings.listener_settings import client_endpoints
 from headwater.net.exchange import Exchange, RequestHandler
 from headwater.net.listener import Endpoint, Listener, SocketOptions
 from headwater.wire.api_keys import ApiKey
@@ -46,7 +45,6 @@ class Listeners:
         """Take all addresses or none; OSError names the one that cannot be had."""
         settings = self._settings
         endpoints = client_endpoints(settings.values)
-        check_advertised(settings.optional_text("advertised.listeners"), endpoints)
         options = SocketOptions(
             backlog=settings.integer("socket.listen.backlog.size"),
             send_buffer_bytes=settings.integer("socket.send.buffer.bytes"),

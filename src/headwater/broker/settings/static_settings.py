@@ -1,36 +1,26 @@
-"""What a broker is told when it starts: a properties file, then single assignments over it.
+"""What holds from a broker's start: names and texts, checked together.
 
 Each value is checked by its row when it is read; `check_static` checks what only several values
 together can get wrong. The message of a `SettingError` is for whoever wrote the configuration.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
 
-from headwater.base.settings import SettingError, SettingValues, read_properties_file
+from headwater.base.setting import refuse
+from headwater.base.settings import SettingError, SettingValues
+from headwater.broker.settings.listener_settings import (
+    advertised_endpoints,
+    check_listener_names,
+    client_endpoints,
+    parsed,
+)
 from headwater.broker.settings.rows.cluster import check_cluster_settings
-from headwater.broker.settings.rows.identity import broker_id_of
+from headwater.broker.settings.rows.identity import IDENTITY_SETTINGS, broker_id_of
 from headwater.broker.settings.rows.network import host_limits
 from headwater.broker.settings.tables import BROKER_SETTINGS
-from headwater.net.endpoint import Endpoint, parse_endpoints, split_address
+from headwater.net.endpoint import split_address
 from headwater.storage.log_settings import log_directory_paths, make_log_config
-
-ASSIGNMENT_SOURCE = "--set"
-_SERVED_PROTOCOL = "PLAINTEXT"
-
-T = TypeVar("T")
-
-
-def read_static(
-    file_text: str = "", file_name: str = "", assignments: Iterable[str] = ()
-) -> SettingValues:
-    """The values of a configuration file and of `name=value` assignments, checked."""
-    values = BROKER_SETTINGS.defaults()
-    if file_text:
-        values = values.with_overrides(read_properties_file(file_text, file_name), file_name)
-    values = values.with_overrides(parse_assignments(assignments), ASSIGNMENT_SOURCE)
-    check_static(values)
-    return values
 
 
 def static_of(texts: Mapping[str, str], source: str = "") -> SettingValues:
@@ -40,77 +30,38 @@ def static_of(texts: Mapping[str, str], source: str = "") -> SettingValues:
     return values
 
 
-def parse_assignments(assignments: Iterable[str]) -> dict[str, str]:
-    """The names and texts of `name=value` arguments; the last one of a name counts."""
-    texts: dict[str, str] = {}
-    for assignment in assignments:
-        name, equals, text = assignment.partition("=")
-        if not equals or not name.strip():
-            raise SettingError(f"{assignment!r} sets nothing: it must be name=value.")
-        texts[name.strip()] = text
-    return texts
-
-
 def check_static(values: SettingValues) -> None:
     """Refuse values that contradict each other; raises `SettingError`."""
-    broker_id_of(values)
-    log_directory_paths(values)
-    make_log_config(values)
-    client_endpoints(values)
-    advertised = values.optional_text("advertised.listeners")
-    if advertised:
-        _parsed("advertised.listeners", parse_endpoints, advertised)
+    refuse(contradictions(values))
+
+
+def contradictions(values: SettingValues, unread: Collection[str] = ()) -> list[str]:
+    """What is wrong with values taken together, where those of `unread` could not be read."""
+    found: list[str] = []
+    for check_values in _CHECKS:
+        # An id that cannot be read is not one that is missing.
+        if check_values is broker_id_of and any(name in IDENTITY_SETTINGS for name in unread):
+            continue
+        try:
+            check_values(values)
+        except SettingError as error:
+            found += error.sentences
+    return found
+
+
+def _check_metrics_address(values: SettingValues) -> None:
     if values.text("metrics.listen"):
-        _parsed("metrics.listen", split_address, values.text("metrics.listen"))
-    host_limits(values)
-    check_cluster_settings(values)
+        parsed("metrics.listen", split_address, values.text("metrics.listen"))
 
 
-def client_endpoints(values: SettingValues) -> list[Endpoint]:
-    """Where clients are listened for; a protocol that is not served is an error."""
-    protocols = _protocol_map(values.text("listener.security.protocol.map"))
-    controllers = _items((values.optional_text("controller.listener.names") or "").upper())
-    endpoints = [
-        endpoint
-        for endpoint in _parsed("listeners", parse_endpoints, values.text("listeners"))
-        if endpoint.listener_name not in controllers
-    ]
-    if not endpoints:
-        raise SettingError("The setting listeners has no address where clients are listened for.")
-    for name in (endpoint.listener_name for endpoint in endpoints):
-        protocol = protocols.get(name)
-        if protocol is None:
-            raise SettingError(
-                f"The setting listeners names {name}, for which listener.security.protocol.map "
-                "has no protocol."
-            )
-        if protocol != _SERVED_PROTOCOL:
-            raise SettingError(
-                f"The listener {name} is to speak {protocol}, and this release serves "
-                f"{_SERVED_PROTOCOL} only."
-            )
-    return endpoints
-
-
-def _parsed(name: str, parse: Callable[[str], T], text: str) -> T:
-    try:
-        return parse(text)
-    except ValueError as error:
-        raise SettingError(f"The setting {name} is not right: {error}") from None
-
-
-def _protocol_map(text: str) -> dict[str, str]:
-    protocols: dict[str, str] = {}
-    for item in _items(text):
-        name, colon, protocol = item.partition(":")
-        if not colon:
-            raise SettingError(
-                f"The setting listener.security.protocol.map has the item {item!r}, which is not "
-                "NAME:PROTOCOL."
-            )
-        protocols[name.strip().upper()] = protocol.strip().upper()
-    return protocols
-
-
-def _items(text: str) -> list[str]:
-    return [item.strip() for item in text.split(",") if item.strip()]
+_CHECKS: Final[tuple[Callable[[SettingValues], object], ...]] = (
+    broker_id_of,
+    log_directory_paths,
+    make_log_config,
+    client_endpoints,
+    check_listener_names,
+    advertised_endpoints,
+    _check_metrics_address,
+    host_limits,
+    check_cluster_settings,
+)

@@ -12,6 +12,7 @@ import os
 from typing import Final
 
 from headwater.base.settings import SettingError, SettingValues
+from headwater.broker.settings.listener_settings import client_endpoints
 from headwater.broker.settings.rows.identity import broker_id_of
 from headwater.broker.settings.static_settings import check_static
 from headwater.net.endpoint import PORT_MAX, join_address, parse_endpoints, split_address
@@ -102,7 +103,7 @@ def _shifted(host: str, port: int, index: int) -> str:
 def _check_ports(brokers: list[SettingValues]) -> None:
     taken: set[int] = set()
     for values in brokers:
-        ports = [each.port for each in parse_endpoints(values.text("listeners"))]
+        ports = [each.port for each in client_endpoints(values)]
         metrics = values.text("metrics.listen")
         if metrics:
             ports.append(split_address(metrics)[1])

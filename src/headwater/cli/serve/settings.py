@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 
+from headwater.base.printable import printable
 from headwater.base.settings import SettingError, SettingValues
-from headwater.broker.settings.static_settings import check_static, read_static
+from headwater.broker.settings.configuration import Configuration
 from headwater.cli.serve.command import DEFAULT_DATA_DIR, DEFAULT_LISTEN
 
 COMMAND_LINE = "the command line"
@@ -21,8 +23,17 @@ def serve_settings(
     config_path: str | None,
     assignments: Sequence[str],
 ) -> SettingValues:
-    """What the broker starts with; raises `SettingError` or the `OSError` of the file."""
-    values = read_static(*_file(config_path), assignments=assignments)
+    """What the broker starts with; raises `SettingError` or the `OSError` of the file.
+
+    What a file says to no effect is told on standard error.
+    """
+    configuration = Configuration()
+    if config_path is not None:
+        configuration.read_file(_text(config_path), config_path)
+    configuration.read_assignments(assignments)
+    for warning in configuration.warnings:
+        print(f"headwater: {printable(warning)}", file=sys.stderr)
+    values = configuration.values
     flags: dict[str, str] = {}
     if listen:
         flags["listeners"] = ",".join(listen)
@@ -40,16 +51,13 @@ def serve_settings(
             flags["node.id"] = str(broker_id)
     if zookeeper is not None:
         flags["zookeeper.connect"] = zookeeper
-    values = values.with_overrides(flags, COMMAND_LINE)
-    check_static(values)
-    return values
+    configuration.read_texts(flags, COMMAND_LINE)
+    return configuration.settle()
 
 
-def _file(path: str | None) -> tuple[str, str]:
-    if path is None:
-        return "", ""
+def _text(path: str) -> str:
     try:
         with open(path, encoding="utf-8") as file:
-            return file.read(), path
+            return file.read()
     except UnicodeDecodeError:
         raise SettingError(f"{path} is no properties file: it is not text in UTF-8.") from None

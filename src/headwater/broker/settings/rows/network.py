@@ -27,7 +27,9 @@ _LISTENERS = [
             "NAME://host:port, several with commas between. No host means every interface, port 0 "
             "a free one."),
     Setting("advertised.listeners", _STRING, None, "The addresses that clients are told, in the "
-            "same form. Without it a client is told the address that it dialled."),
+            "same form. Without it that is where the broker listens; for one that listens on every "
+            "interface, the machine's name, or without ZooKeeper the address that the client "
+            "dialled."),
     Setting("listener.security.protocol.map", _STRING, "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,"
             "SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT", "The protocol that each listener speaks, as "
             "NAME:PROTOCOL with commas between. A broker serves PLAINTEXT."),
