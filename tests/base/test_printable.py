@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from headwater.base.printable import PrintableFormatter, printable
+from headwater.base.printable import PrintableFormatter, counted, listed, printable, shortened
 
 
 @pytest.mark.parametrize(
@@ -55,3 +55,17 @@ def test_a_traceback_keeps_its_lines_and_none_of_them_passes_for_a_record() -> N
     assert rest[0] == "  Traceback (most recent call last):"
     assert rest[-1] == "  ERROR root: forged\\x1b[2J"
     assert all(line.startswith("  ") for line in rest)
+
+
+def test_lists_and_long_names_take_a_bounded_place() -> None:
+    assert listed([]) == ""
+    assert listed(["a", "b"]) == "a, b"
+    assert listed(range(10)) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9"
+    assert listed(range(1_234), 2) == "0, 1 and 1,232 more"
+    assert shortened("x" * 100) == "x" * 100
+    assert shortened("x" * 101) == "x" * 100 + "..."
+    assert (counted(1, "log"), counted(0, "log"), counted(1_200, "log")) == (
+        "1 log",
+        "0 logs",
+        "1,200 logs",
+    )

@@ -20,6 +20,7 @@ from headwater.broker.settings.static_settings import static_of
 from headwater.broker.start.faults import StartError
 from headwater.broker.topics.coordinator_topics import CoordinatorKind
 from headwater.broker.transactions.markers import MarkerSender
+from headwater.cli.serve.broker_log import LogOptions
 from headwater.cli.serve.broker_process import run_broker
 from headwater.cluster.brokers.changes import BrokerChanges
 from headwater.cluster.image.distribution import ImageDistribution
@@ -255,7 +256,7 @@ def test_the_broker_that_failed_ends_its_process_with_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(Cleaner, "clean_filthiest", planted)
-    assert run_broker(static_of(broker_settings(tmp_path)), log_level="CRITICAL") == 1
+    assert run_broker(static_of(broker_settings(tmp_path)), LogOptions("CRITICAL")) == 1
     told = capsys.readouterr()
     assert told.err == f"headwater: {_SENTENCE.format('log cleaner')} The broker stops.\n"
     assert told.out.splitlines()[-1] == "Headwater has stopped."

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -332,5 +334,50 @@ def test_changes_of_the_in_sync_replicas_leave_a_shard_alone(tmp_path: Path) -> 
         change, _ = state_of(broker, runtime.partition_of("a"))
         await runtime.on_image(change)
         assert list(runtime.shards()) == before
+
+    run(tmp_path, scenario)
+
+
+def test_what_is_taken_over_at_a_time_is_one_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def scenario(broker: HandlerBroker, runtime: Runtime) -> None:
+        for number in range(40):
+            await put(runtime, f"key-{number}", "word")
+        caplog.clear()
+        other = new_runtime(broker)
+        await other.loaded()
+        [line] = caplog.messages
+        assert re.fullmatch(
+            r"words: 3 partitions with 40 records loaded in \d+ ms: 0, 1, 2\.", line
+        )
+        caplog.clear()
+        change, _ = state_of(broker, 1, leader=9, leader_epoch=1)
+        await other.on_image(change)
+        assert caplog.messages == ["words: 1 partition went to other coordinators: 1."]
+        other.close()
+
+    run(tmp_path, scenario)
+
+
+def test_a_load_that_is_broken_off_does_not_silence_the_next(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def scenario(broker: HandlerBroker, runtime: Runtime) -> None:
+        for number in range(40):
+            await put(runtime, f"key-{number}", "word")
+        other = new_runtime(broker)
+        # Before the loads have begun.
+        other.close()
+        await other.loaded()
+        caplog.clear()
+        other.start(broker.context.image)
+        await other.loaded()
+        assert [line[:36] for line in caplog.messages] == ["words: 3 partitions with 40 records "]
+        other.close()
 
     run(tmp_path, scenario)

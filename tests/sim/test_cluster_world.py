@@ -168,17 +168,22 @@ def test_a_broker_knows_when_it_may_have_been_replaced(world: ClusterWorld, trou
         else:
             cuts = world.cut_off(first, [world.store_host])
             await asyncio.sleep(1.0)
-            assert member.is_up_to_date
+            assert member.is_up_to_date and first.server.health.obstacles() == []
             await asyncio.sleep(2.0)
             # The store has not ended the session yet, perhaps.
             assert not member.is_up_to_date
             await asyncio.sleep(10.0)
             assert not member.is_up_to_date
             assert all(host.server.context.member.is_up_to_date for host in others)
+            assert first.server.health.obstacles() == [
+                "The broker has no session with the metadata store."
+            ]
+            assert first.server.health.faults() == []
             world.mend(cuts)
         async with asyncio.timeout(30):
             while not member.is_up_to_date:
                 await asyncio.sleep(0.1)
+        assert first.server.health.obstacles() == []
         await check(world)
 
     world.run(run())

@@ -54,6 +54,11 @@ class BackgroundTasks:
         self._tasks[task] = expected
         task.add_done_callback(self._on_done)
 
+    @property
+    def failure(self) -> Exception | None:
+        """Why the broker cannot go on, if a task has failed."""
+        return self._failures[0] if self._failures else None
+
     async def wait_failed(self) -> Exception:
         """Return when a task has failed, with the reason in one sentence."""
         await self._has_failed.wait()

@@ -8,6 +8,13 @@ what is not printable is shown as Python writes it, such as `\\n` or `\\x1b`.
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
+from itertools import islice
+from typing import Final
+
+#: More of a name than this, or more names, does not help whoever reads a log.
+LENGTH_MAX: Final = 100
+NAMED_MAX: Final = 10
 
 
 def printable(text: str) -> str:
@@ -18,6 +25,22 @@ def printable(text: str) -> str:
         each if each.isprintable() else each.encode("unicode_escape").decode("ascii")
         for each in text
     )
+
+
+def shortened(text: str, length_max: int = LENGTH_MAX) -> str:
+    """The text, or as much of it as tells what it is."""
+    return text if len(text) <= length_max else f"{text[:length_max]}..."
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 log`, `1,200 logs`: for nouns that take an s."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def listed(names: Collection[object], named_max: int = NAMED_MAX) -> str:
+    """A list for a sentence: the first few, and how many more there are."""
+    shown = ", ".join(str(each) for each in islice(names, named_max))
+    return shown if len(names) <= named_max else f"{shown} and {len(names) - named_max:,} more"
 
 
 class PrintableFormatter(logging.Formatter):

@@ -12,6 +12,7 @@ from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import Clock
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.loop_timer import LoopTimer
+from headwater.base.printable import shortened
 from headwater.base.threads import RunInThread
 from headwater.broker.metrics.broker_metrics import BrokerMetrics
 from headwater.broker.metrics.response_errors import error_codes
@@ -22,6 +23,7 @@ from headwater.cluster.controller.controller import Controller
 from headwater.cluster.image.image import ClusterImage
 from headwater.cluster.member import ClusterMember
 from headwater.net.connection import Connection
+from headwater.net.endpoint import join_address
 from headwater.replication.partition.partitions import Partitions
 from headwater.replication.waiting.parked_requests import ParkedRequests
 from headwater.storage.directories.log_directories import LogDirectories
@@ -123,6 +125,12 @@ class RequestContext:
     def is_broker(self) -> bool:
         """Whether a broker of this cluster asks."""
         return self.connection.identity.is_broker
+
+    @property
+    def asker(self) -> str:
+        """Who asks, for people who read the log; it may begin a sentence."""
+        client_id = shortened(self.client_id or "")
+        return f"Client {client_id!r} at {join_address(*self.connection.peer[:2])}"
 
     def check_speaks_for(self, broker_id: int) -> None:
         """Raise unless the broker with that id asks."""

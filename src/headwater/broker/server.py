@@ -1,11 +1,11 @@
 """The broker as a whole: its parts are made, started and stopped here, and nowhere else.
 
 Start: the listeners take their addresses first, so that an occupied port is told at once; requests
-that come before the broker is ready wait. Then come the metadata store, the log directories and the
-logs (which may mean recovery). Only then does the broker register, so that nobody makes it a leader
-of what it has not loaded, and waits for the controller to tell it which partitions it has. Stopping
-goes the other way: leaderships are handed over, no more requests, answers to those under way,
-background tasks, logs, store; what is left behind is clean.
+that come before the broker is ready wait, and `/ready` says what for. Then come the metadata store,
+the log directories and the logs (which may mean recovery). Only then does the broker register, so
+that nobody makes it a leader of what it has not loaded, and waits for the controller to tell it
+which partitions it has. Stopping goes the other way: leaderships are handed over, no more requests,
+answers to those under way, background tasks, logs, store; what is left behind is clean.
 
 What can keep a broker from starting is raised with one sentence: OSError for an address,
 `SettingError` for settings, `StartError` for directories and stores.
@@ -16,13 +16,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from headwater import __version__
 from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.checks import require
 from headwater.base.errors import KafkaError
+from headwater.base.log_origin import LogOrigin
 from headwater.base.loop_timer import LoopTimer
+from headwater.base.printable import counted
 from headwater.base.settings import SettingError, SettingValues
 from headwater.base.threads import RunInThread
 from headwater.broker.access.broker_proof import BrokerProof
@@ -30,6 +32,7 @@ from headwater.broker.context import BrokerContext
 from headwater.broker.environment import BrokerEnvironment
 from headwater.broker.fetch.sessions import FetchSessions
 from headwater.broker.metrics.broker_metrics import BrokerMetrics
+from headwater.broker.metrics.health import BrokerHealth
 from headwater.broker.metrics.load_meter import LoadMeter
 from headwater.broker.peers.controlled_shutdown import hand_over_leaderships
 from headwater.broker.peers.leader_rebalancing import LeaderRebalancing, make_rebalancing
@@ -41,6 +44,7 @@ from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.broker.start.cluster_entry import enter_cluster
 from headwater.broker.start.descriptor_shares import share_descriptors
 from headwater.broker.start.faults import START_FAULTS, StartError
+from headwater.broker.start.log_loading import OnProgress, load_logs
 from headwater.broker.start.options import (
     broker_info,
     controller_options,
@@ -74,8 +78,6 @@ _logger = logging.getLogger(__name__)
 _SWITCH_INTERVAL_S = 0.0005
 _ANSWER_GRACE_S = 5.0
 
-OnProgress = Callable[[LoadProgress], None]
-
 
 class BrokerServer:
     """One broker: `start`, then it serves until `stop`. Its owner is the event loop."""
@@ -106,6 +108,8 @@ class BrokerServer:
         self._replication: Replication | None = None
         self._rebalancing: LeaderRebalancing | None = None
         self._load = LoadMeter(self._request_pool)
+        self._origin = LogOrigin()
+        self.health = BrokerHealth(self._background)
         self._metrics_endpoint: MetricsEndpoint | None = None
 
     @property
@@ -142,9 +146,19 @@ class BrokerServer:
     async def start(self, on_progress: OnProgress | None = None) -> None:
         """Return when the broker serves; nothing is left behind if it cannot."""
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
+        self._origin.enter()
+        clock = self._environment.clock
+        begun_ms = clock.monotonic_ms()
         try:
             await self.listeners.start(self._run_for_requests)
+            await self._start_metrics()
             await self._background.unless_failed(self._start(on_progress))
+            _logger.info(
+                "Broker %d is ready, with %s, after %d ms.",
+                self.context.node_id,
+                counted(len(self.context.partitions), "partition"),
+                clock.monotonic_ms() - begun_ms,
+            )
         except BaseException as error:
             await self._abandon()
             if isinstance(error, START_FAULTS) and not isinstance(error, SettingError):
@@ -156,12 +170,14 @@ class BrokerServer:
         loop = asyncio.get_running_loop()
         paths = log_directory_paths(settings.values)
         await self._make_first_directory(paths[0])
+        self.health.connects()
         connector = self._connector = await environment.open_store(
             settings, paths[0], environment.clock, self._run_in_background
         )
         entry = await enter_cluster(connector, settings, environment, paths)
         cluster_id, node_id, random = entry.cluster_id, entry.node_id, environment.random
         settings.identify(node_id)
+        self._origin.broker_id = node_id
         directories = self._directories = LogDirectories.open(
             paths,
             log_environment(
@@ -170,10 +186,23 @@ class BrokerServer:
             cluster_id=cluster_id,
             node_id=node_id,
         )
-        settings.take_image(entry.image)
-        await directories.load_in_thread(
-            environment.clock.wall_ms(), self._run_in_background, on_progress
+        # Not before: what keeps a broker from starting is one sentence, and no more.
+        _logger.info(
+            "Broker %d of cluster %s starts, with Headwater %s, at %s.",
+            node_id,
+            cluster_id,
+            __version__,
+            ", ".join(self._urls()),
         )
+        settings.take_image(entry.image)
+
+        def tell(progress: LoadProgress) -> None:
+            self.health.loads(progress)
+            if on_progress is not None:
+                on_progress(progress)
+
+        await load_logs(directories, environment.clock, self._run_in_background, tell)
+        self.health.joins()
         timer = LoopTimer(loop)
         parked = ParkedRequests(timer)
         upkeep = self._upkeep = LogUpkeep(
@@ -256,19 +285,32 @@ class BrokerServer:
         self._rebalancing = make_rebalancing(context)
         self._rebalancing.start()
         self._follow_pool_sizes()
-        await self._start_metrics(context)
+        self._load.start()
+        self._show_metrics(context)
         upkeep.start()
         self.listeners.open_gate(dispatch)
+        self.health.serves(member, directories)
 
-    async def _start_metrics(self, context: BrokerContext) -> None:
-        self._load.start()
+    async def _start_metrics(self) -> None:
+        """What it serves first is what the broker is waiting for."""
         address = self.settings.text("metrics.listen")
         if address:
             from headwater.broker.metrics.metrics_endpoint import MetricsEndpoint
+
+            self._metrics_endpoint = await MetricsEndpoint.start(address, self.health)
+
+    def _show_metrics(self, context: BrokerContext) -> None:
+        if self._metrics_endpoint is not None:
             from headwater.broker.metrics.report import MetricsReport
 
             report = MetricsReport(context, self.listeners.limits, self._load)
-            self._metrics_endpoint = await MetricsEndpoint.start(address, report.pieces)
+            self._metrics_endpoint.pieces = report.pieces
+
+    def _urls(self) -> list[str]:
+        """All that it listens on, for people."""
+        urls = [f"{name}://{address}" for name, address in self.addresses_by_name()]
+        metrics = self.metrics_address
+        return urls if metrics is None else [*urls, f"http://{metrics}"]
 
     async def _make_first_directory(self, path: str) -> None:
         """The metadata store's file is there before the log directories are opened."""
@@ -301,6 +343,10 @@ class BrokerServer:
 
     async def stop(self) -> None:
         """Answer what is under way, leave everything durable, and let go of it."""
+        self._origin.enter()
+        self.health.stops()
+        begun_ms = self._environment.clock.monotonic_ms()
+        _logger.info("The broker stops.")
         context, upkeep, directories = self._context, self._upkeep, self._directories
         if context is not None:
             await hand_over_leaderships(context)
@@ -326,6 +372,8 @@ class BrokerServer:
             self._directories = None
             await self._run_in_background(lambda: directories.shutdown(epoch))
         await self._abandon()
+        elapsed_ms = self._environment.clock.monotonic_ms() - begun_ms
+        _logger.info("The broker has stopped, in %d ms.", elapsed_ms)
 
     async def _leave_cluster(self) -> None:
         """Rule no more, follow no more; requests are still answered."""

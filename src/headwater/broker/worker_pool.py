@@ -14,6 +14,8 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -30,7 +32,9 @@ class WorkerPool:
     async def run(self, work: Callable[[], T]) -> T:
         """Do `work` in a thread and wait for it; what it raises is raised here."""
         loop = asyncio.get_running_loop()
-        result, worked_s = await loop.run_in_executor(self._executor, _timed, work)
+        # In the context of whoever asks, so that what a thread logs is known for that broker's.
+        timed = partial(copy_context().run, _timed, work)
+        result, worked_s = await loop.run_in_executor(self._executor, timed)
         # In a line of its own: others have added theirs while this one waited.
         self.busy_s += worked_s
         return result

@@ -120,9 +120,12 @@ class ClusterMember:
         It is registered for certain, and has heard from the controller since it registered. (A
         leader that is moved elsewhere, while the controller cannot reach it, does not know that.)
         """
-        known = self.image.brokers.get(self.broker.broker_id)
-        is_known = known is not None and known.broker_epoch == self.broker.broker_epoch
-        return is_known and self._lease.holds
+        return self._is_addressed(self.image) and self._lease.holds
+
+    @property
+    def has_session(self) -> bool:
+        """Whether its session with the metadata store, and so its registration, lasts for sure."""
+        return self._lease.holds
 
     @property
     def is_controller(self) -> bool:
@@ -209,6 +212,11 @@ class ClusterMember:
             is_unclean=is_unclean,
             is_restarted=is_restarted,
             wait_s=self._old_session_s,
+        )
+        _logger.info(
+            "Broker %d is registered, with epoch %d.",
+            self.broker.broker_id,
+            self.broker.broker_epoch,
         )
         self._end_lease()
         self._lease_task = self._tasks.start("session lease", self._lease.keep(session))
@@ -316,6 +324,7 @@ class ClusterMember:
     async def _leave_seat(self) -> None:
         seat, self._seat = self._seat, None
         if seat is not None:
+            _logger.info("Broker %d is not the controller any more.", self.broker.broker_id)
             self.controller_id = NO_CONTROLLER
             await seat.leave()
 

@@ -22,6 +22,7 @@ from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import Clock
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.loop_timer import LoopTimer
+from headwater.base.printable import counted, listed
 from headwater.base.threads import RunInThread
 from headwater.cluster.image.change import ImageChange
 from headwater.cluster.image.image import ClusterImage
@@ -88,6 +89,17 @@ class _Led(Generic[S]):
         self.loading: asyncio.Task[None] | None = None
 
 
+class _LoadBatch:
+    """What a broker takes over at a time, for one line in the log."""
+
+    def __init__(self, begun_ms: float) -> None:
+        self.begun_ms = begun_ms
+        self.numbers: list[int] = []
+        self.record_count = 0
+        #: The numbers of those that are not there yet.
+        self.pending: set[int] = set()
+
+
 class CoordinatorRuntime(Generic[S]):
     def __init__(
         self,
@@ -107,6 +119,7 @@ class CoordinatorRuntime(Generic[S]):
         self._without_log: dict[int, int] = {}
         #: When partitions were unloaded that this broker has not led since.
         self._left_ms: dict[int, float] = {}
+        self._loads: _LoadBatch | None = None
 
     # -- following the cluster -------------------------------------------------------------------
 
@@ -132,6 +145,7 @@ class CoordinatorRuntime(Generic[S]):
         partitions = () if topic is None else topic.partitions
         self._partition_count = len(partitions)
         self._without_log.clear()
+        left: list[int] = []
         for number, led in list(self._led.items()):
             is_mine = number < len(partitions) and (
                 partitions[number].leader == self._environment.node_id
@@ -139,9 +153,18 @@ class CoordinatorRuntime(Generic[S]):
             )
             if not is_mine:
                 self._unload(led)
+                left.append(number)
         for number, partition in enumerate(partitions):
             if partition.leader == self._environment.node_id and number not in self._led:
                 self._load(number, partition.leader_epoch)
+        given_up = [number for number in left if number not in self._led]
+        if given_up:
+            _logger.info(
+                "%s: %s went to other coordinators: %s.",
+                self.topic,
+                counted(len(given_up), "partition"),
+                listed(sorted(given_up)),
+            )
 
     def _load(self, number: int, leader_epoch: int) -> None:
         environment = self._environment
@@ -168,6 +191,9 @@ class CoordinatorRuntime(Generic[S]):
         if log.partition.log_end_offset == log.partition.log_start_offset:
             self._activate(led)  # Nothing to read: the first group of a cluster need not wait.
         else:
+            if self._loads is None:
+                self._loads = _LoadBatch(environment.clock.monotonic_ms())
+            self._loads.pending.add(number)
             name = f"loading of {self.topic}-{number}"
             led.loading = environment.tasks.start(name, self._replay(led))
 
@@ -177,10 +203,33 @@ class CoordinatorRuntime(Generic[S]):
         except (KafkaError, OSError) as error:
             led.state = _State.FAILED
             _logger.error("%s-%d could not be loaded: %s", self.topic, led.number, error)
+            self._load_ended(led.number)
         else:
             if self._led.get(led.number) is led:
                 self._activate(led)
-                _logger.info("%s-%d is loaded: %d records", self.topic, led.number, count)
+                self._load_ended(led.number, count)
+
+    def _load_ended(self, number: int, record_count: int | None = None) -> None:
+        """A partition is loaded, with so many records, or will not be."""
+        loads = self._loads
+        if loads is None or number not in loads.pending:
+            return
+        loads.pending.remove(number)
+        if record_count is not None:
+            loads.numbers.append(number)
+            loads.record_count += record_count
+        if loads.pending:
+            return
+        self._loads = None
+        if loads.numbers:
+            _logger.info(
+                "%s: %s with %s loaded in %d ms: %s.",
+                self.topic,
+                counted(len(loads.numbers), "partition"),
+                counted(loads.record_count, "record"),
+                self._environment.clock.monotonic_ms() - loads.begun_ms,
+                listed(sorted(loads.numbers)),
+            )
 
     def _activate(self, led: _Led[S]) -> None:
         led.state = _State.ACTIVE
@@ -191,6 +240,7 @@ class CoordinatorRuntime(Generic[S]):
         self._left_ms[led.number] = self._environment.clock.monotonic_ms()
         if led.loading is not None:
             led.loading.cancel()
+            self._load_ended(led.number)
         led.timers.close()
         led.shard.close(
             KafkaError(

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from ipaddress import IPv6Address, ip_address
 from typing import Protocol
 
+from headwater.base.line_budget import LineBudget
 from headwater.net.receive_budget import ReceiveBudget, Receiver
 
 _logger = logging.getLogger(__name__)
@@ -104,17 +105,13 @@ class RefusalLog:
     """Tells of connections that are not accepted: a line now and then, however many they are."""
 
     def __init__(self) -> None:
-        self._told_s: float | None = None
-        self._untold = 0
+        self._budget = LineBudget(1, REFUSAL_INTERVAL_S)
 
     def refused(self, peer: object, reason: str, now_s: float) -> None:
-        if self._told_s is not None and now_s - self._told_s < REFUSAL_INTERVAL_S:
-            self._untold += 1
-            return
-        others = f" (and {self._untold} others were not)" if self._untold else ""
-        _logger.warning("%s is not accepted%s: %s", peer, others, reason)
-        self._told_s = now_s
-        self._untold = 0
+        left_out = self._budget.take(now_s)
+        if left_out is not None:
+            others = f" (and {left_out} others were not)" if left_out else ""
+            _logger.warning("%s is not accepted%s: %s", peer, others, reason)
 
 
 class ConnectionLimits:

@@ -129,7 +129,7 @@ class Listener:
         idle_max_s = self._limits.idle_max_s
         for connection in list(self.connections):
             if connection.idle_s(now_s) >= idle_max_s > 0:
-                _logger.info("%s is disconnected: it was idle for too long", connection)
+                _logger.debug("%s is disconnected: it was idle for too long", connection)
                 connection.abort()
             elif stall := connection.stall(now_s):
                 connection.drop(stall)

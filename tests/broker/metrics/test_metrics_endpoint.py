@@ -3,7 +3,13 @@
 import asyncio
 from collections.abc import Iterator
 
+from headwater.base.background_tasks import BackgroundTasks
+from headwater.broker.metrics.health import BrokerHealth
 from headwater.broker.metrics.metrics_endpoint import MetricsEndpoint
+
+
+def well() -> BrokerHealth:
+    return BrokerHealth(BackgroundTasks())
 
 
 async def get(port: int, path: str) -> tuple[str, str]:
@@ -17,7 +23,7 @@ async def get(port: int, path: str) -> tuple[str, str]:
 
 def test_the_report_is_served_and_nothing_else() -> None:
     async def scenario() -> None:
-        endpoint = await MetricsEndpoint.start("127.0.0.1:0", lambda: ["a 1\n", "b 2\n"])
+        endpoint = await MetricsEndpoint.start("127.0.0.1:0", well(), lambda: ["a 1\n", "b 2\n"])
         head, body = await get(endpoint.port, "/metrics")
         assert body == "a 1\nb 2\n"
         assert head.startswith("HTTP/1.1 200 OK\r\n")
@@ -38,7 +44,7 @@ def test_those_who_ask_at_once_share_a_report() -> None:
             yield f"x{number} 1\n"
 
     async def scenario() -> None:
-        endpoint = MetricsEndpoint(pieces)
+        endpoint = MetricsEndpoint(well(), pieces)
         answers = await asyncio.gather(*(endpoint.answer("/metrics") for _ in range(10)))
         assert len({answer.body for answer in answers if answer}) == 1
         assert len(made) == 1
@@ -50,7 +56,7 @@ def test_those_who_ask_at_once_share_a_report() -> None:
 
 def test_others_have_turns_while_a_report_is_made() -> None:
     async def scenario() -> None:
-        endpoint = MetricsEndpoint(lambda: (f"x{number} 1\n" for number in range(100)))
+        endpoint = MetricsEndpoint(well(), lambda: (f"x{number} 1\n" for number in range(100)))
         making = asyncio.create_task(endpoint.answer("/metrics"))
         turns = 0
         while not making.done():
@@ -70,7 +76,7 @@ def test_a_report_that_fails_is_told_and_the_next_is_tried_again() -> None:
         yield "x 1\n"
 
     async def scenario() -> None:
-        endpoint = await MetricsEndpoint.start("127.0.0.1:0", pieces)
+        endpoint = await MetricsEndpoint.start("127.0.0.1:0", well(), pieces)
         head, _ = await get(endpoint.port, "/metrics")
         assert head.startswith("HTTP/1.1 500")
         assert (await get(endpoint.port, "/metrics"))[1] == "x 1\n"

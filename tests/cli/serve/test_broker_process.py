@@ -1,5 +1,6 @@
 import asyncio
 import os
+import signal
 from types import SimpleNamespace
 
 import pytest
@@ -26,10 +27,10 @@ def test_the_first_signal_asks_and_the_second_ends(monkeypatch: pytest.MonkeyPat
 
     async def run() -> None:
         process = make_process()
-        process._on_signal()
+        process._on_signal(signal.SIGTERM)
         assert process._stop.is_set()
         with pytest.raises(Exited, match="1"):
-            process._on_signal()
+            process._on_signal(signal.SIGTERM)
 
     asyncio.run(run())
 

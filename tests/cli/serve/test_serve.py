@@ -1,8 +1,12 @@
+import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -13,7 +17,8 @@ from headwater.cli.serve.command import DEFAULT_LISTEN
 from headwater.cli.serve.durability_promise import durability_promise
 from headwater.cli.serve.settings import serve_settings
 from headwater.testing import broker
-from tests.support.brokers.serve_process import run_serve, serving
+from headwater.testing.broker_process import free_port, wait_until
+from tests.support.brokers.serve_process import ServeProcess, run_serve, serving
 from tests.support.kafka.stock_settings import STOCK_SERVER
 
 
@@ -117,7 +122,7 @@ def test_the_promise_in_words(
 
 
 def test_it_serves_until_sigterm_and_leaves_the_data_clean(tmp_path: Path) -> None:
-    with serving(tmp_path / "new" / "data") as first:
+    with serving(tmp_path / "new" / "data", "--log-level", "warning") as first:
         host, _, port = first.address.rpartition(":")
         with socket.create_connection((host, int(port)), timeout=10):
             pass
@@ -127,7 +132,8 @@ def test_it_serves_until_sigterm_and_leaves_the_data_clean(tmp_path: Path) -> No
     assert (code, errors) == (0, "")
     assert output.splitlines()[-1] == "Headwater has stopped."
     assert (tmp_path / "new" / "data" / ".kafka_cleanshutdown").exists()
-    with serving(tmp_path / "new" / "data", "--set", "acks.all.flush=off") as again:
+    quietly = ("--log-level", "warning")
+    with serving(tmp_path / "new" / "data", "--set", "acks.all.flush=off", *quietly) as again:
         assert (again.cluster_id, again.broker_id) == (first.cluster_id, first.broker_id)
         assert "a power failure may lose" in again.output
         code, _, errors = again.stop(signal.SIGINT)
@@ -209,6 +215,76 @@ def test_several_listeners_are_told(tmp_path: Path) -> None:
     with serving(tmp_path, *inside, "--broker-id", "7") as process:
         assert process.broker_id == 7
         assert "(PLAINTEXT)" in process.output and "(INSIDE)" in process.output
+
+
+def test_what_it_does_is_in_the_log_and_probes_find_it_ready(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    logged = ("--log-format", "json", "--log-file", str(log), "--broker-id", "7")
+    with serving(tmp_path / "data", *logged, "--set", "metrics.listen=127.0.0.1:0") as process:
+        [url] = re.findall(r"metrics +(http://\S+)/metrics", process.output)
+        for page, answer in (("ready", "ready"), ("health", "healthy")):
+            with urllib.request.urlopen(f"{url}/{page}", timeout=10) as response:
+                assert json.loads(response.read()) == {"status": answer}
+        code, _, errors = process.stop()
+    assert (code, errors) == (0, "")
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    messages = [line["message"] for line in lines]
+    assert any(each.startswith("Broker 7 is ready, with 0 partitions") for each in messages)
+    assert "SIGTERM came: Headwater stops." in messages
+    assert messages[-1].startswith("The broker has stopped, in ")
+    assert {line.get("broker") for line in lines} == {7, None}
+
+
+def test_a_broker_that_waits_for_its_store_is_well_but_not_ready(tmp_path: Path) -> None:
+    port = free_port()
+    nowhere = ("--zookeeper", "127.0.0.1:1", "--listen", "127.0.0.1:0")
+    process = ServeProcess(
+        *nowhere, "--data-dir", str(tmp_path), "--set", f"metrics.listen=127.0.0.1:{port}"
+    )
+
+    def status_of(page: str) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}", timeout=10) as response:
+                return response.status, response.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+    try:
+        wait_until(lambda: "waits for its metadata store" in status_of("ready")[1], "it waits", 60)
+        assert status_of("ready")[0] == 503
+        assert status_of("health") == (200, '{"status": "healthy"}\n')
+    finally:
+        code, _, errors = process.stop()
+    assert code == 0 and "SIGTERM came: Headwater stops." in errors
+
+
+def test_why_it_does_not_start_is_in_the_log_too(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    impossible = ("--listen", "127.0.0.1:0", "--data-dir", str(file / "below"))
+    log = tmp_path / "log"
+    code, _, errors = run_serve(*impossible, "--log-file", str(log))
+    assert code == 1 and errors.startswith("headwater: The data directory")
+    assert errors.removeprefix("headwater: ") in log.read_text()
+    code, _, errors = run_serve(*impossible, "--log-format", "json")
+    [line] = [json.loads(line) for line in errors.splitlines()]
+    assert code == 1 and line["message"].startswith("The data directory")
+
+
+def test_a_log_that_cannot_be_is_a_mistake_on_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = ("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "data"))
+    assert main(["serve", *place, "--log-format", "xml"]) == 2
+    assert "'xml' is none of text, json" in capsys.readouterr().err
+    assert main(["serve", *place, "--log-file-count", "0"]) == 2
+    capsys.readouterr()
+    assert main(["serve", *place, "--log-file", str(tmp_path)]) == 1
+    errors = capsys.readouterr().err
+    assert errors == f"headwater: The log file {tmp_path} cannot be written: Is a directory.\n"
 
 
 def test_a_wrong_log_level_is_a_mistake_on_the_command_line(tmp_path: Path) -> None:

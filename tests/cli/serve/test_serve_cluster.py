@@ -29,6 +29,11 @@ def test_three_brokers_in_one_process_keep_what_they_have(tmp_path: Path) -> Non
         code, output, errors = first.stop()
         # Those that are left may say that who went does not answer any more.
         assert code == 0 and "ERROR" not in errors and "Traceback" not in errors, errors
+        # They share a log, in which each is known by its id.
+        for broker_id in range(3):
+            assert f" INFO broker-{broker_id} headwater.broker.server: The broker stops." in errors
+        [creation] = [line for line in errors.splitlines() if " created the topic " in line]
+        assert " INFO broker-" in creation
         assert time.monotonic() - started_s < 15, "who is last has nobody to hand over to"
         assert output.splitlines()[-1] == "Headwater has stopped."
     for number in range(3):
@@ -68,7 +73,7 @@ def test_who_cannot_join_a_cluster_says_why(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     zookeeper = shared_zookeeper().address + fresh_chroot()
-    joining = ("--zookeeper", zookeeper, *QUICK_SESSIONS)
+    joining = ("--zookeeper", zookeeper, "--log-level", "warning", *QUICK_SESSIONS)
     with serving(tmp_path / "one", "--broker-id", "1", *joining) as first:
         assert f"ZooKeeper {zookeeper}, sessions of 2 s" in first.output
         assert "broker 1, epoch " in first.output and "1 broker, controller 1" in first.output
@@ -80,6 +85,7 @@ def test_who_cannot_join_a_cluster_says_why(
         assert (code, errors) == (0, "")
     other = shared_zookeeper().address + fresh_chroot()
     place = ("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "one"))
-    assert main(["serve", *place, "--zookeeper", other, *QUICK_SESSIONS]) == 1
+    quietly = ("--log-level", "warning")
+    assert main(["serve", *place, "--zookeeper", other, *quietly, *QUICK_SESSIONS]) == 1
     errors = capsys.readouterr().err
     assert f"belongs to cluster {first.cluster_id}" in errors and errors.count("\n") == 1

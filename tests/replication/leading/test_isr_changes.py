@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import uuid
 from collections.abc import Callable, Coroutine
 from typing import Any
+
+import pytest
 
 from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.errors import ErrorCode, KafkaError
@@ -241,8 +244,32 @@ def test_closing_ends_what_is_under_way() -> None:
 
 
 def test_changes_are_counted_by_what_they_did() -> None:
-    changes = _changes(_Controller())
-    changes.count((0, 1, 2), (0, 1))
-    changes.count((0, 1), (0, 1, 2))
-    changes.count((0, 1), (0, 2))
+    changes, orders = _changes(_Controller()), TopicPartition("orders", 0)
+    changes.changed(orders, (0, 1, 2), (0, 1))
+    changes.changed(orders, (0, 1), (0, 1, 2))
+    changes.changed(orders, (0, 1), (0, 2))
     assert (changes.isr_shrinks, changes.isr_expands) == (2, 2)
+
+
+def test_all_that_changes_at_a_time_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
+    class Owner(_Owner):
+        def accepted(self, proposal: IsrProposal, answer: ResponsePartitionData) -> None:
+            super().accepted(proposal, answer)
+            changes.changed(self.topic_partition, (0, 1, 2), answer.isr)
+
+    async def scenario() -> None:
+        for number in range(200):
+            Owner(number).propose(changes, (0, 1))
+        Owner(200).propose(changes, (0, 1, 2, 3))
+        await asyncio.sleep(1.0)
+        await changes.close()
+
+    changes = _changes(_Controller())
+    _run(scenario())
+    names = ", ".join(f"orders-{number}" for number in range(10))
+    assert caplog.messages == [
+        f"The in-sync replicas of 200 partitions are now without 2: {names} and 190 more.",
+        "The in-sync replicas of 1 partition are now with 3: orders-200.",
+    ]

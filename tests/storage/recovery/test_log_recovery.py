@@ -27,6 +27,7 @@ from headwater.storage.disk.handles import HandleCache
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.producers.snapshot import list_snapshots
 from headwater.storage.recovery.loader import LogLoader
+from headwater.storage.recovery.recovered_logs import RecoveredLogs
 from headwater.storage.retention import apply_retention, delete_records_before
 from headwater.wire.records import Record, encode_legacy
 
@@ -245,3 +246,34 @@ def test_a_gap_in_front_of_the_recovery_point_is_compactions() -> None:
 def test_in_a_directory_of_unknown_origin_gaps_are_kept() -> None:
     log = with_gap(gaps_are_losses=False, recovery_point=0)
     assert offsets_of(log) == [*range(9), *range(10, 18)]
+
+
+def test_what_recovery_took_is_counted() -> None:
+    def loader(recovery_point: int, *, is_clean: bool = False) -> LogLoader:
+        return LogLoader(
+            PARTITION,
+            DIRECTORY,
+            SMALL_SEGMENTS,
+            disk,
+            HandleCache(disk, 16),
+            now_ms=NOW_MS,
+            is_clean=is_clean,
+            recovery_point=recovery_point,
+        )
+
+    disk = new_disk()
+    log_of_batches(disk).close()
+    recovered = RecoveredLogs()
+    for opening in (loader(0, is_clean=True), loader(18), loader(11)):
+        opening.load()
+        recovered.add(opening.scanned_bytes, opening.cut_bytes)
+    assert recovered == RecoveredLogs(3, 2, 300 + 800, 0)
+    assert str(recovered) == "3 logs opened, 2 recovered from 1,100 bytes"
+    # The first batch of the third segment is broken: all behind it goes.
+    disk.open(path_of(10, ".log")).write_at(90, b"\xff\xff")
+    broken = loader(11)
+    broken.load()
+    assert (broken.scanned_bytes, broken.cut_bytes) == (500, 500 + 300)
+    recovered = RecoveredLogs()
+    recovered.add(broken.scanned_bytes, broken.cut_bytes)
+    assert str(recovered) == ("1 log opened, 1 recovered from 500 bytes, of which 800 were cut off")

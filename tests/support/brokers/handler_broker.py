@@ -67,14 +67,15 @@ class HandlerBroker:
             version = handler.card.versions.highest
         assert version in handler.card.versions
         read, _ = decode(type(request), encode(request, version), version)
-        context = self._request_context(handler.api_key, version)
+        context = self.request_context(handler.api_key, version)
         response = await handler.handle(read, context)
         context.record_response(response)
         assert isinstance(response, response_class)
         answer, _ = decode(response_class, encode(response, version), version)
         return answer
 
-    def _request_context(self, api_key: ApiKey, version: int) -> RequestContext:
+    def request_context(self, api_key: ApiKey, version: int = 0) -> RequestContext:
+        """What a handler is told of a request, from this broker's one connection."""
         header = RequestHeader(api_key, version, 1, "test", body_position=0)
         return RequestContext(self.context, header, cast(Connection, self.connection))
 

@@ -14,6 +14,7 @@ from typing import TypeVar
 from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import ManualClock
 from headwater.base.errors import ErrorCode
+from headwater.base.ids import TopicPartition
 from headwater.cluster.image.image import BrokerInfo, PartitionImage
 from headwater.replication.leading.isr_changes import IsrOwner
 from headwater.replication.leading.isr_state import IsrProposal
@@ -77,7 +78,9 @@ class FakeController:
         if (owner, proposal) not in self.proposals:
             self.proposals.append((owner, proposal))
 
-    def count(self, before: Iterable[int], after: Iterable[int]) -> None:
+    def changed(
+        self, partition: TopicPartition, before: Iterable[int], after: Iterable[int]
+    ) -> None:
         self.changes.append((tuple(before), tuple(after)))
 
     @property

@@ -3,11 +3,13 @@
 Clients of today use IncrementalAlterConfigs instead. Levels of loggers cannot be changed so.
 """
 
+from collections.abc import Iterator
+
 from headwater.broker.context import RequestContext
 from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.settings.config_changes import ConfigOperation, Operation
-from headwater.broker.topics.config_alteration import ResourceChange, alter_configs
+from headwater.broker.topics.config_alteration import ResourceChange, alter_configs, told_change
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.alter_configs import (
     AlterConfigsRequest,
@@ -17,15 +19,7 @@ from headwater.wire.messages.alter_configs import (
 
 
 async def handle(request: AlterConfigsRequest, context: RequestContext) -> AlterConfigsResponse:
-    changes = [
-        ResourceChange(
-            resource.resource_type,
-            resource.resource_name,
-            [ConfigOperation(each.name, Operation.SET, each.value) for each in resource.configs],
-            replaces=True,
-        )
-        for resource in request.resources
-    ]
+    changes = _changes(request)
     outcomes = await alter_configs(context.broker, changes, validate_only=request.validate_only)
     return AlterConfigsResponse(
         responses=[
@@ -40,4 +34,23 @@ async def handle(request: AlterConfigsRequest, context: RequestContext) -> Alter
     )
 
 
-API = ApiHandler(CARDS[ApiKey.ALTER_CONFIGS], handle)
+def _changes(request: AlterConfigsRequest) -> list[ResourceChange]:
+    return [
+        ResourceChange(
+            resource.resource_type,
+            resource.resource_name,
+            [ConfigOperation(each.name, Operation.SET, each.value) for each in resource.configs],
+            replaces=True,
+        )
+        for resource in request.resources
+    ]
+
+
+def _deeds(request: AlterConfigsRequest, response: AlterConfigsResponse) -> Iterator[str]:
+    if not request.validate_only:
+        for change, outcome in zip(_changes(request), response.responses, strict=True):
+            if not outcome.error_code:
+                yield told_change(change)
+
+
+API = ApiHandler(CARDS[ApiKey.ALTER_CONFIGS], handle, deeds=_deeds)

@@ -4,10 +4,13 @@ The number cannot go down, and keys map to other partitions when it goes up. A t
 twice is refused once. Brokers other than the controller forward the request.
 """
 
+from collections.abc import Iterator
+
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import RequestContext
 from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
+from headwater.broker.requests.change_log import deed, unfinished
 from headwater.broker.requests.fair_turns import in_turns
 from headwater.broker.topics.change_limits import check_change_count, within
 from headwater.cluster.image.image import ClusterImage
@@ -65,4 +68,18 @@ def _is_seen(
     )
 
 
-API = ApiHandler(CARDS[ApiKey.CREATE_PARTITIONS], handle, forwarded_until=_is_seen)
+def _deeds(request: CreatePartitionsRequest, response: CreatePartitionsResponse) -> Iterator[str]:
+    if request.validate_only:
+        return
+    wanted = {topic.name: topic.count for topic in request.topics}
+    grown = [
+        f"{each.name} (partitions: {wanted.get(each.name)})"
+        for each in response.results
+        if not each.error_code
+    ]
+    yield deed("added partitions to", "topic", grown)
+    outcomes = ((each.name, each.error_code) for each in response.results)
+    yield unfinished("growth of topic", outcomes)
+
+
+API = ApiHandler(CARDS[ApiKey.CREATE_PARTITIONS], handle, forwarded_until=_is_seen, deeds=_deeds)

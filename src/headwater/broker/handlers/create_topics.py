@@ -5,10 +5,13 @@ own; a name that comes twice is refused once, as in Kafka. When the request's ti
 that are still being made are answered with REQUEST_TIMED_OUT.
 """
 
+from collections.abc import Iterator
+
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import RequestContext
 from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
+from headwater.broker.requests.change_log import deed, unfinished
 from headwater.broker.requests.fair_turns import DESCRIPTIONS_PER_TURN, in_turns
 from headwater.broker.settings.config_entries import topic_entries
 from headwater.broker.topics.change_limits import check_change_count, within
@@ -97,4 +100,21 @@ def _is_seen(
     )
 
 
-API = ApiHandler(CARDS[ApiKey.CREATE_TOPICS], handle, forwarded_until=_is_seen)
+def _deeds(request: CreateTopicsRequest, response: CreateTopicsResponse) -> Iterator[str]:
+    if not request.validate_only:
+        yield deed(
+            "created", "topic", [_told(each) for each in response.topics if not each.error_code]
+        )
+        outcomes = ((each.name, each.error_code) for each in response.topics)
+        yield unfinished("creation of topic", outcomes)
+
+
+def _told(topic: CreatableTopicResult) -> str:
+    if topic.num_partitions < 0:
+        return topic.name  # Another broker's answer in an old version.
+    return (
+        f"{topic.name} (partitions: {topic.num_partitions}, replicas: {topic.replication_factor})"
+    )
+
+
+API = ApiHandler(CARDS[ApiKey.CREATE_TOPICS], handle, forwarded_until=_is_seen, deeds=_deeds)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 
 from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.printable import shortened
 from headwater.broker.context import RequestContext
 from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
+from headwater.broker.requests.change_log import deed
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.delete_groups import (
     DeletableGroupResult,
@@ -39,4 +42,9 @@ async def _delete(group_id: str, context: RequestContext) -> ErrorCode:
     return ErrorCode.NONE
 
 
-API = ApiHandler(CARDS[ApiKey.DELETE_GROUPS], handle)
+def _deeds(_: DeleteGroupsRequest, response: DeleteGroupsResponse) -> Iterator[str]:
+    deleted = [shortened(each.group_id) for each in response.results if not each.error_code]
+    yield deed("deleted", "group", deleted)
+
+
+API = ApiHandler(CARDS[ApiKey.DELETE_GROUPS], handle, deeds=_deeds)

@@ -5,10 +5,13 @@ are the latest of each key: neither can be deleted like this. The answer waits u
 replicas have followed, or until the request's time is over.
 """
 
+from collections.abc import Iterator
+
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import RequestContext
 from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
+from headwater.broker.requests.change_log import deed
 from headwater.broker.requests.fair_turns import in_turns
 from headwater.cluster.image.image import is_internal
 from headwater.replication.partition.partition import Partition
@@ -106,4 +109,14 @@ def _result(number: int, outcome: _Outcome) -> DeleteRecordsPartitionResult:
     )
 
 
-API = ApiHandler(CARDS[ApiKey.DELETE_RECORDS], handle)
+def _deeds(_: DeleteRecordsRequest, response: DeleteRecordsResponse) -> Iterator[str]:
+    deleted = [
+        f"{topic.name}-{each.partition_index} (before {each.low_watermark})"
+        for topic in response.topics
+        for each in topic.partitions
+        if not each.error_code
+    ]
+    yield deed("deleted records of", "partition", deleted)
+
+
+API = ApiHandler(CARDS[ApiKey.DELETE_RECORDS], handle, deeds=_deeds)

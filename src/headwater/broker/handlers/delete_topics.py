@@ -6,12 +6,14 @@ may not know what it is about to lose. Brokers other than the controller forward
 
 import uuid
 from collections import Counter
+from collections.abc import Iterator
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import ZERO_TOPIC_ID
 from headwater.broker.context import RequestContext
 from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
+from headwater.broker.requests.change_log import deed, unfinished
 from headwater.broker.requests.fair_turns import in_turns
 from headwater.broker.topics.change_limits import check_change_count, within
 from headwater.cluster.image.image import ClusterImage, TopicImage
@@ -127,4 +129,10 @@ def _is_seen(_: DeleteTopicsRequest, response: DeleteTopicsResponse, image: Clus
     )
 
 
-API = ApiHandler(CARDS[ApiKey.DELETE_TOPICS], handle, forwarded_until=_is_seen)
+def _deeds(_: DeleteTopicsRequest, response: DeleteTopicsResponse) -> Iterator[str]:
+    outcomes = [(each.name or str(each.topic_id), each.error_code) for each in response.responses]
+    yield deed("deleted", "topic", [name for name, code in outcomes if not code])
+    yield unfinished("deletion of topic", outcomes)
+
+
+API = ApiHandler(CARDS[ApiKey.DELETE_TOPICS], handle, forwarded_until=_is_seen, deeds=_deeds)

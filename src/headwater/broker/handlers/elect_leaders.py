@@ -9,13 +9,14 @@ answer. Brokers other than the controller forward the request.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.broker.context import RequestContext
 from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
+from headwater.broker.requests.change_log import deed
 from headwater.broker.requests.fair_turns import in_turns
 from headwater.broker.topics.change_limits import within
 from headwater.cluster.image.image import ClusterImage
@@ -83,4 +84,16 @@ def _is_seen(_: ElectLeadersRequest, __: ElectLeadersResponse, ___: ClusterImage
     return True  # Who leads is not in the answer, and may change again at any time.
 
 
-API = ApiHandler(CARDS[ApiKey.ELECT_LEADERS], handle, forwarded_until=_is_seen)
+def _deeds(request: ElectLeadersRequest, response: ElectLeadersResponse) -> Iterator[str]:
+    elected = [
+        f"{topic.topic}-{each.partition_id}"
+        for topic in response.replica_election_results
+        for each in topic.partition_result
+        if not each.error_code
+    ]
+    # A request of version 0 is for preferred leaders, and says so by default.
+    kind = "an unclean" if request.election_type == ElectionType.UNCLEAN else "a preferred"
+    yield deed(f"had {kind} leader elected for", "partition", elected)
+
+
+API = ApiHandler(CARDS[ApiKey.ELECT_LEADERS], handle, forwarded_until=_is_seen, deeds=_deeds)

@@ -160,7 +160,7 @@ async def _create_missing(
             except KafkaError as error:
                 failures[name] = error.code
     if missing and request.allow_auto_topic_creation:
-        failures |= await create_missing(missing, context.broker)
+        failures |= await create_missing(missing, context)
     return failures
 
 

@@ -5,12 +5,12 @@ and Fetch, take the exchange itself (`ExchangeHandler`): they answer without a t
 and pass record batches on without copying them. So does ProveBroker, which may end the connection.
 
 What only the controller can do has a handler that is marked: on any other broker the request is
-forwarded, see `forwarding`.
+forwarded, see `forwarding`. What changes topics, settings or groups tells the log what it did.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,8 @@ Handle = Callable[[Any, "RequestContext"], Awaitable[Message]]
 HandleExchange = Callable[["Exchange", "RequestContext"], None]
 #: Request and response of the API, and an image: whether that shows what the response says.
 IsSeen = Callable[[Any, Any, "ClusterImage"], bool]
+#: Request and response of the API: what the client did with it, for the log; see `change_log`.
+Deeds = Callable[[Any, Any], Iterable[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,8 @@ class ApiHandler:
     handle: Handle
     #: Of an API that only the controller can serve: when its change has reached another broker.
     forwarded_until: IsSeen | None = None
+    #: Of an API that changes something which people look after.
+    deeds: Deeds | None = None
 
     @property
     def api_key(self) -> ApiKey:

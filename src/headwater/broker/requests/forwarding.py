@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.base.errors import ErrorCode, KafkaError
+from headwater.broker.requests.change_log import log_deeds
 from headwater.broker.requests.image_waits import wait_for_image
 from headwater.wire.schema import Message
 
@@ -41,6 +42,13 @@ _ELSEWHERE: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.NETWORK_EXCEPTION)
 
 async def answer(handler: ApiHandler, request: Message, context: RequestContext) -> Message:
     """What the handler says, or for an API of the controller what the controller says."""
+    response = await _answer(handler, request, context)
+    if handler.deeds is not None and not context.is_broker:
+        log_deeds(context, handler.deeds(request, response))
+    return response
+
+
+async def _answer(handler: ApiHandler, request: Message, context: RequestContext) -> Message:
     broker = context.broker
     is_seen = handler.forwarded_until
     if is_seen is None or context.is_broker:

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.broker.context import BrokerContext
+from headwater.broker.context import RequestContext
+from headwater.broker.requests.change_log import deed, log_deeds, unfinished
 from headwater.broker.topics.change_limits import check_change_count
 from headwater.broker.topics.requests import request_topics
 from headwater.cluster.image.image import is_internal
@@ -29,8 +30,9 @@ _UNDER_WAY: Final = (
 )
 
 
-async def create_missing(names: Sequence[str], broker: BrokerContext) -> dict[str, ErrorCode]:
+async def create_missing(names: Sequence[str], context: RequestContext) -> dict[str, ErrorCode]:
     """Create topics with the broker's defaults; by name, why one cannot be used yet."""
+    broker = context.broker
     if not broker.settings.boolean("auto.create.topics.enable"):
         return {}
     ordinary = [name for name in names if not is_internal(name)]
@@ -42,6 +44,9 @@ async def create_missing(names: Sequence[str], broker: BrokerContext) -> dict[st
         failures = await request_topics(broker, wanted, _WAIT_MS_MAX)
     except KafkaError as error:
         return dict.fromkeys(ordinary, _told(error))
+    created = [name for name in ordinary if name not in failures]
+    late = unfinished("creation of topic", ((name, failures[name].code) for name in failures))
+    log_deeds(context, [deed("asked for, and so created,", "topic", created), late])
     return {name: _told(error) for name, error in failures.items()}
 
 

@@ -17,6 +17,8 @@ from typing import Final, NamedTuple
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import validate_topic_name
+from headwater.base.printable import listed, shortened
+from headwater.base.settings import SettingKind
 from headwater.broker.context import BrokerContext
 from headwater.broker.settings.config_changes import (
     ConfigOperation,
@@ -33,6 +35,7 @@ from headwater.cluster.controller.config_changes import ConfigConflictError
 from headwater.cluster.image.image import ConfigResource, ResourceKind
 
 _ATTEMPTS_MAX: Final = 20
+_SIGNS: Final[Mapping[int, str]] = {Operation.APPEND: "+=", Operation.SUBTRACT: "-="}
 
 
 class ResourceType(IntEnum):
@@ -125,6 +128,27 @@ def merged_configs(
     changed = [name for name in configs if configs[name] != present.get(name)]
     check_broker_configs(settings, configs, changed, is_cluster_wide=not resource.name)
     return configs
+
+
+def told_change(change: ResourceChange) -> str:
+    """What a change did, for the log; values only of settings that are known to be no secrets."""
+    is_topic = change.resource_type == ResourceType.TOPIC
+    is_logger = change.resource_type == ResourceType.BROKER_LOGGER
+    table = TOPIC_SETTINGS if is_topic else BROKER_SETTINGS
+
+    def told(name: str, operation: int, value: str | None) -> str:
+        if operation == Operation.DELETE or value is None:
+            return f"{name} removed"
+        is_open = name in table and table[name].kind is not SettingKind.PASSWORD
+        shown = shortened(value) if is_open or is_logger else "[hidden]"
+        return f"{name}{_SIGNS.get(operation, '=')}{shown}"
+
+    who = f"topic {change.name}" if is_topic else f"broker {change.name}"
+    what = "log levels" if is_logger else "settings"
+    verb = "replaced all" if change.replaces else "changed"
+    whose = who if change.name else "all brokers"
+    operations = [told(*each) for each in change.operations]
+    return f"{verb} {what} of {whose}: {listed(operations) or 'none are left'}"
 
 
 # -- which resource ------------------------------------------------------------------------------

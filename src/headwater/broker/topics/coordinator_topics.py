@@ -12,6 +12,7 @@ is no wish of theirs: then the topic gets as many as there are brokers.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final
@@ -21,6 +22,8 @@ from headwater.broker.context import BrokerContext
 from headwater.broker.settings.rows.cluster import CONNECT
 from headwater.broker.topics.requests import request_topics
 from headwater.cluster.topics.new_topic import NewTopic
+
+_logger = logging.getLogger(__name__)
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
@@ -57,11 +60,20 @@ class CoordinatorTopics:
         return len(topic.partitions)
 
     async def _create(self, kind: CoordinatorKind) -> None:
+        topic = self._new_topic(kind)
         try:
-            failures = await request_topics(self._broker, [self._new_topic(kind)], _WAIT_MS_MAX)
+            failures = await request_topics(self._broker, [topic], _WAIT_MS_MAX)
         except KafkaError as error:
             raise _not_available(kind, error) from error
         failure = failures.get(kind.topic)
+        if failure is None:
+            _logger.info(
+                "The topic %s is created (partitions: %d, replicas: %d): a client asked for a "
+                "coordinator.",
+                kind.topic,
+                topic.partition_count,
+                topic.replication_factor,
+            )
         if failure is not None and failure.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
             raise _not_available(kind, failure)
 

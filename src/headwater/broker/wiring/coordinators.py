@@ -21,6 +21,7 @@ from headwater.broker.topics.coordinator_topics import (
 from headwater.broker.transactions.markers import MarkerSender
 from headwater.broker.transactions.partitions import TransactionPartitions
 from headwater.cluster.image.change import ImageChange
+from headwater.coordinator.group.group_log import GroupLog
 from headwater.coordinator.group.latest_image import LatestImage
 from headwater.coordinator.runtime import CoordinatorRuntime, RuntimeEnvironment
 from headwater.coordinator.shard_log import ShardLogOptions
@@ -71,6 +72,7 @@ class Coordinators:
         context.transaction_partitions = TransactionPartitions(context)
         self._latest_image = LatestImage(lambda: context.image)
         self._markers = MarkerSender(context, self._latest_image)
+        self._group_log = GroupLog()
         self._import_timer: asyncio.TimerHandle | None = None
         self._import: asyncio.Future[None] | None = None
 
@@ -114,6 +116,7 @@ class Coordinators:
                 image=self._latest_image,
                 timers=timers,
                 random=self._random,
+                log=self._group_log,
             )
         )
 

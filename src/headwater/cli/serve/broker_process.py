@@ -22,12 +22,13 @@ from typing import Final
 import uvloop
 
 from headwater import __version__
-from headwater.base.printable import PrintableFormatter, printable
+from headwater.base.printable import printable
 from headwater.base.settings import SettingValues
 from headwater.broker.environment import BrokerEnvironment
 from headwater.broker.server import BrokerServer
 from headwater.broker.start.faults import StartError
 from headwater.cli.serve.broker_introduction import announcement, introduction, store_text
+from headwater.cli.serve.broker_log import DEFAULT_LOG, LogOptions, broker_log
 from headwater.cli.serve.development_cluster import broker_settings, store_directory
 from headwater.cli.serve.open_files import raise_open_files_limit
 from headwater.cli.serve.shared_store import SharedStore
@@ -39,25 +40,37 @@ EXIT_FAILED: Final = 1
 #: Threads that sync, roll and write checkpoints at once have a file more each for a moment.
 _SPARE_DESCRIPTORS: Final = 24
 _PROGRESS_INTERVAL_S: Final = 2.0
-_LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+_logger = logging.getLogger(__name__)
 
 
-def run_broker(settings: SettingValues, *, log_level: str, broker_count: int = 0) -> int:
+def run_broker(
+    settings: SettingValues, log: LogOptions = DEFAULT_LOG, *, broker_count: int = 0
+) -> int:
     """Serve until a signal comes; returns the exit code. A count of 0 is a broker by itself."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(PrintableFormatter(_LOG_FORMAT))
-    logging.basicConfig(level=log_level, handlers=[handler])
     brokers = broker_settings(settings, broker_count) if broker_count else [settings]
     shared = None
     if broker_count and not settings.optional_text("zookeeper.connect"):
         shared = SharedStore(store_directory(settings))
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_BrokerProcess(brokers, shared).run())
+    try:
+        with broker_log(log), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(_BrokerProcess(brokers, shared, log).run())
+    except StartError as error:
+        # When the log is written: the reason comes last.
+        if log.is_for_people:
+            _complain(str(error))
+        return EXIT_FAILED
 
 
 class _BrokerProcess:
-    def __init__(self, brokers: Sequence[SettingValues], shared: SharedStore | None = None) -> None:
+    def __init__(
+        self,
+        brokers: Sequence[SettingValues],
+        shared: SharedStore | None = None,
+        log: LogOptions = DEFAULT_LOG,
+    ) -> None:
         self._brokers = brokers
+        self._log = log
         self._shared = shared
         self._descriptors_max = raise_open_files_limit() // len(brokers)
         self._shown_s = time.monotonic()
@@ -67,15 +80,15 @@ class _BrokerProcess:
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._on_signal)
+            loop.add_signal_handler(number, self._on_signal, number)
         store = store_text(self._brokers[0], None if self._shared is None else self._shared.path)
         for line in introduction(__version__, self._brokers, store, self._descriptors_max):
             _say(line)
         try:
             return await self._serve(loop)
         except StartError as error:
-            print(f"headwater: {printable(str(error))}", file=sys.stderr)
-            return EXIT_FAILED
+            self._log_reason(str(error))
+            raise
         finally:
             if self._shared is not None:
                 await self._shared.close()
@@ -93,8 +106,10 @@ class _BrokerProcess:
         exit_code = 0
         for failure in failed:
             if failure.done():
-                reason = printable(str(failure.result()))
-                print(f"headwater: {reason} The broker stops.", file=sys.stderr)
+                reason = f"{failure.result()} The broker stops."
+                self._log_reason(reason)
+                if self._log.is_for_people:
+                    _complain(reason)
                 exit_code = EXIT_FAILED
         _say("Headwater is stopping.")
         for waiting in (*failed, stop_wanted):
@@ -137,12 +152,18 @@ class _BrokerProcess:
             environment.open_store = self._shared.open
         return environment
 
-    def _on_signal(self) -> None:
+    def _on_signal(self, number: signal.Signals) -> None:
         if self._is_stopping:
             print("headwater: stopped at once.", file=sys.stderr, flush=True)
             os._exit(EXIT_FAILED)
+        _logger.info("%s came: Headwater stops.", number.name)
         self._is_stopping = True
         self._stop.set()
+
+    def _log_reason(self, sentence: str) -> None:
+        """Why it ends, for who reads the log; on standard error it stands plainly, if it may."""
+        if self._log.path is not None or not self._log.is_for_people:
+            _logger.error("%s", sentence)
 
     def _show_progress(self, progress: LoadProgress) -> None:
         """A line now and then; starting takes long only if there is much to load or recover."""
@@ -154,6 +175,10 @@ class _BrokerProcess:
                 f"  loading     {progress.done:,} of {progress.total:,} logs, "
                 f"{verb} {progress.partition}"
             )
+
+
+def _complain(sentence: str) -> None:
+    print(f"headwater: {printable(sentence)}", file=sys.stderr)
 
 
 def _process_age_s() -> float:

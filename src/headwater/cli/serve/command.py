@@ -2,11 +2,12 @@
 
 Standard output says where it listens, where its data is, what an acknowledgement promises, how far
 loading is, and, in one line that scripts can wait for, that it is ready. The log goes to standard
-error and is quiet unless something is wrong.
+error or to a file.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Final
 
 import typer
@@ -17,6 +18,9 @@ DEFAULT_LISTEN: Final = "127.0.0.1:9092"
 DEFAULT_DATA_DIR: Final = "headwater-data"
 MAX_BROKERS: Final = 16
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+LOG_FORMATS: Final = ("text", "json")
+LOG_FILE_BYTES_MAX: Final = 100 << 20
+LOG_FILE_COUNT: Final = 10
 
 HELP = f"""\
 Run a broker until Ctrl-C or SIGTERM, which finish what is under way and leave the data clean.
@@ -115,13 +119,44 @@ def serve(
             metavar="LEVEL",
             help=f"What goes to the log: {', '.join(LOG_LEVELS)}.",
         ),
-    ] = "warning",
+    ] = "info",
+    log_format: Annotated[
+        str,
+        typer.Option(
+            "--log-format",
+            metavar="FORMAT",
+            help="How the log looks: text, or json for one object on each line.",
+        ),
+    ] = "text",
+    log_file: Annotated[
+        str | None,
+        typer.Option(
+            "--log-file",
+            metavar="FILE",
+            help="Where the log goes.",
+            show_default="standard error",
+        ),
+    ] = None,
+    log_file_max_bytes: Annotated[
+        int,
+        typer.Option(
+            "--log-file-max-bytes",
+            metavar="N",
+            min=0,
+            help="Begin another log file after so many bytes; 0 leaves that to logrotate.",
+        ),
+    ] = LOG_FILE_BYTES_MAX,
+    log_file_count: Annotated[
+        int,
+        typer.Option(
+            "--log-file-count", metavar="N", min=1, help="How many old log files to keep."
+        ),
+    ] = LOG_FILE_COUNT,
 ) -> None:
-    if log_level.lower() not in LOG_LEVELS:
-        raise typer.BadParameter(
-            f"{log_level!r} is none of {', '.join(LOG_LEVELS)}", param_hint="--log-level"
-        )
+    _check_choice("--log-level", log_level, LOG_LEVELS)
+    _check_choice("--log-format", log_format, LOG_FORMATS)
     # The broker and all that it needs load here, so that --help and mistakes answer at once.
+    from headwater.cli.serve.broker_log import LogOptions
     from headwater.cli.serve.broker_process import run_broker
     from headwater.cli.serve.development_cluster import refuse_directories_of_several
     from headwater.cli.serve.settings import serve_settings
@@ -136,4 +171,12 @@ def serve(
     )
     if brokers is None:
         refuse_directories_of_several(settings)
-    raise typer.Exit(run_broker(settings, log_level=log_level.upper(), broker_count=brokers or 0))
+    log = LogOptions(
+        log_level.upper(), log_format.lower(), log_file, log_file_max_bytes, log_file_count
+    )
+    raise typer.Exit(run_broker(settings, log, broker_count=brokers or 0))
+
+
+def _check_choice(option: str, text: str, choices: Sequence[str]) -> None:
+    if text.lower() not in choices:
+        raise typer.BadParameter(f"{text!r} is none of {', '.join(choices)}", param_hint=option)

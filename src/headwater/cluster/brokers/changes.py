@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
+from headwater.base.printable import listed
 from headwater.cluster.brokers.failures import BrokerTurnover
 from headwater.cluster.brokers.registration import ReturnMark, load_present_brokers
 from headwater.cluster.controller.change_turns import ChangeTurns
@@ -113,10 +114,10 @@ class BrokerChanges:
             shutting_down=self.shutting_down,
         )
         states = self._plan(turnover)
-        error = await self._partitions.carry_out(states, news)
+        event = _told(news, known.keys(), turnover.unclean if states else ())
+        error = await self._partitions.carry_out(states, news, event)
         if error is not None:
             raise error
-        _log_news(news, turnover, len(states))
         await self._remove(marks)
 
     async def _remove(self, marks: Mapping[int, ReturnMark]) -> None:
@@ -146,7 +147,8 @@ class BrokerChanges:
         await self._writes.multi([])
         self._shutting_down[broker_id] = broker_epoch
         plan = plan_shutdown(self._publisher.image, broker_id, self._shutting_down)
-        error = await self._partitions.carry_out(plan.states)
+        event = f"Broker {broker_id} is about to stop."
+        error = await self._partitions.carry_out(plan.states, event=event)
         if error is not None:
             raise error
         return plan.remaining_count
@@ -192,15 +194,20 @@ class BrokerChanges:
         self._news.set()
 
 
-def _log_news(
-    news: Mapping[int, BrokerInfo | None], turnover: BrokerTurnover, partition_count: int
-) -> None:
-    if not news and not turnover.unclean and not partition_count:
-        return
-    _logger.info(
-        "Brokers gone: %s; come: %s; come back unclean: %s. That changed %d partitions.",
-        [broker_id for broker_id, broker in news.items() if broker is None],
-        [broker_id for broker_id, broker in news.items() if broker is not None],
-        sorted(turnover.unclean),
-        partition_count,
+def _told(
+    news: Mapping[int, BrokerInfo | None], known: Collection[int], unclean: Collection[int]
+) -> str:
+    """What happened to brokers, for the log."""
+    gone = [broker_id for broker_id, broker in news.items() if broker is None]
+    back = [broker_id for broker_id in news if broker_id in known and broker_id not in gone]
+    come = [broker_id for broker_id in news if broker_id not in known]
+    return " ".join(
+        f"Brokers that {verdict}: {listed(sorted(brokers))}."
+        for verdict, brokers in (
+            ("are gone", gone),
+            ("have come", come),
+            ("were away, or have changed their addresses", back),
+            ("may lack their last records", unclean),
+        )
+        if brokers
     )

@@ -32,6 +32,7 @@ from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import Clock
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
+from headwater.base.printable import counted
 from headwater.base.randomness import SeededRandom
 from headwater.cluster.brokers.changes import UNCLEAN_ELECTION_SETTING, BrokerChanges
 from headwater.cluster.controller.change_turns import ChangeTurns
@@ -159,10 +160,10 @@ class Controller:
             self._publisher.announce(ImageChange(self.image))
         self._loaded_topics = topics
         _logger.info(
-            "The controller of epoch %d has loaded %d brokers and %d topics in %d ms.",
+            "The controller of epoch %d has loaded %s and %s in %d ms.",
             self._election.epoch,
-            len(self.image.brokers),
-            len(self.image.topics),
+            counted(len(self.image.brokers), "broker"),
+            counted(len(self.image.topics), "topic"),
             self._clock.monotonic_ms() - begun_ms,
         )
         return bool(marked)

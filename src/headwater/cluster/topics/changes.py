@@ -8,12 +8,14 @@ of them wait for the store together and make one change of the image.
 from __future__ import annotations
 
 import asyncio
+import logging
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
 from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.printable import listed
 from headwater.base.randomness import SeededRandom
 from headwater.cluster.controller.publisher import Publisher
 from headwater.cluster.controller.writes import ControllerWrites
@@ -36,6 +38,8 @@ from headwater.cluster.topics.new_topic import (
     NewPartitions,
     NewTopic,
 )
+
+_logger = logging.getLogger(__name__)
 
 DeletionAnswers = dict[str | uuid.UUID, KafkaError | None]
 
@@ -200,8 +204,11 @@ class TopicChanges:
         marked, self._marked = self._marked, {}
         image = self._publisher.image
         # Somebody may have deleted one meanwhile, and made another of that name.
-        present = [image.topic_by_id(topic_id) for topic_id in marked.values()]
-        self._announce(self._without([topic.name for topic in present if topic is not None]))
+        found = [image.topic_by_id(topic_id) for topic_id in marked.values()]
+        names = [topic.name for topic in found if topic is not None]
+        if names:
+            _logger.info("A deletion that was interrupted goes on, of topics %s.", listed(names))
+        self._announce(self._without(names))
 
     def _without(self, names: Sequence[str]) -> ImageEdits:
         """Topics that go: out of the image, and among those whose nodes are to be removed."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headwater.cluster.image.image import ClusterImage
+from headwater.coordinator.group.group_log import GroupLog
 from headwater.coordinator.live_settings import LiveSettings
 from headwater.coordinator.timers import Timers
 
@@ -19,6 +20,7 @@ class GroupEnvironment:
     image: Callable[[], ClusterImage]
     timers: Timers
     random: random.Random
+    log: GroupLog = field(default_factory=GroupLog)
 
     def new_uuid(self) -> uuid.UUID:
         """For the ids of members."""

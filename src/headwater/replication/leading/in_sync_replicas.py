@@ -15,7 +15,6 @@ electing another leader.
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
@@ -29,8 +28,6 @@ from headwater.wire.messages.alter_partition import ResponsePartitionData
 
 if TYPE_CHECKING:
     from headwater.replication.partition.partition import Partition
-
-_logger = logging.getLogger(__name__)
 
 #: How long a proposal that was turned down is not made again.
 _REFUSAL_PAUSE_MS: Final = 1_000
@@ -98,7 +95,7 @@ class InSyncReplicas:
         partition = self._partition
         before, proposal = self.state.isr, self.state.proposal
         if proposal is not None and sorted(proposal.isr) == sorted(isr):
-            self._environment.isr_changes.count(before, isr)
+            self._environment.isr_changes.changed(self.topic_partition, before, isr)
         self._remotes = remotes
         self.state.commit(isr, partition_epoch)
         self._paused_until_ms = 0.0
@@ -155,12 +152,6 @@ class InSyncReplicas:
             self._is_shrinking_when_durable = True
             partition.request_fsync(partition.log.log_end_offset)
             return
-        _logger.info(
-            "%s: %s fell behind; %s would be in sync",
-            self.topic_partition,
-            sorted(lagging),
-            list(isr),
-        )
         self._propose(isr)
 
     @property
@@ -202,14 +193,7 @@ class InSyncReplicas:
             and self._is_eligible(remote)
             and partition.log.failure is None
         ):
-            isr = (*self.state.isr, remote.broker_id)
-            _logger.info(
-                "%s: %d has caught up; %s would be in sync",
-                self.topic_partition,
-                remote.broker_id,
-                list(isr),
-            )
-            self._propose(isr)
+            self._propose((*self.state.isr, remote.broker_id))
 
     def stop_waiting(self, now_ms: float) -> None:
         """Nobody waits for one to join that does not keep up, or does not live, any more."""

@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
+from headwater.base.printable import counted, listed
 from headwater.replication.leading.isr_state import IsrProposal
 from headwater.wire.messages.alter_partition import (
     AlterPartitionRequest,
@@ -63,6 +64,10 @@ class IsrOwner(Protocol):
         ...
 
 
+#: The brokers that left an ISR, and those that joined it.
+_Movement = tuple[tuple[int, ...], tuple[int, ...]]
+
+
 class _Wanted(NamedTuple):
     owner: IsrOwner
     proposal: IsrProposal
@@ -84,6 +89,8 @@ class IsrChanges:
         self._broker_epoch = broker_epoch
         self._tasks = tasks
         self._wanted: dict[TopicPartition, _Wanted] = {}
+        #: What has changed and is not in the log yet: by who left and who joined, of which.
+        self._untold: dict[_Movement, list[TopicPartition]] = {}
         self._task: asyncio.Task[None] | None = None
         self._is_closed = False
         #: Plain counters, which metrics read when somebody asks.
@@ -114,11 +121,30 @@ class IsrChanges:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    def count(self, before: Iterable[int], after: Iterable[int]) -> None:
+    def changed(
+        self, partition: TopicPartition, before: Iterable[int], after: Iterable[int]
+    ) -> None:
         """An ISR has changed by the wish of its leader."""
         old, new = set(before), set(after)
         self.isr_shrinks += bool(old - new)
         self.isr_expands += bool(new - old)
+        if old != new:
+            movement = (tuple(sorted(old - new)), tuple(sorted(new - old)))
+            self._untold.setdefault(movement, []).append(partition)
+
+    def _tell(self) -> None:
+        """A line for each kind of change, however many partitions it was."""
+        untold, self._untold = self._untold, {}
+        for (left, joined), partitions in untold.items():
+            told = [f"without {listed(left)}"] if left else []
+            if joined:
+                told.append(f"with {listed(joined)}")
+            _logger.info(
+                "The in-sync replicas of %s are now %s: %s.",
+                counted(len(partitions), "partition"),
+                " and ".join(told),
+                listed(partitions),
+            )
 
     async def _run(self) -> None:
         pause_s = _PAUSE_MIN_S
@@ -129,12 +155,15 @@ class IsrChanges:
                 batch = self._take_batch()
                 if not batch:
                     return
-                if await self._send(batch):
+                is_settled = await self._send(batch)
+                self._tell()
+                if is_settled:
                     pause_s = _PAUSE_MIN_S
                 else:
                     await asyncio.sleep(pause_s)
                     pause_s = min(pause_s * 2, _PAUSE_MAX_S)
         finally:
+            self._tell()
             self._task = None
 
     def _take_batch(self) -> list[_Wanted]:

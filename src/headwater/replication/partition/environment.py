@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import Clock
+from headwater.base.ids import TopicPartition
 from headwater.base.threads import RunInThread
 from headwater.cluster.image.image import BrokerInfo
 from headwater.replication.partition.events import PartitionEvents
@@ -26,7 +27,9 @@ class IsrProposals(Protocol):
         """Ask the controller for it; the owner hears the answer."""
         ...
 
-    def count(self, before: Iterable[int], after: Iterable[int]) -> None:
+    def changed(
+        self, partition: TopicPartition, before: Iterable[int], after: Iterable[int]
+    ) -> None:
         """An ISR has changed by the wish of its leader."""
         ...
 

@@ -75,7 +75,9 @@ class Proposals:
     def submit(self, owner: IsrOwner, proposal: IsrProposal) -> None:
         self.submitted.append(proposal)
 
-    def count(self, before: Iterable[int], after: Iterable[int]) -> None: ...
+    def changed(
+        self, partition: TopicPartition, before: Iterable[int], after: Iterable[int]
+    ) -> None: ...
 
 
 async def _no_thread(_work: object) -> NoReturn:

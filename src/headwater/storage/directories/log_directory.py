@@ -44,6 +44,7 @@ from headwater.storage.errors import (
 )
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.recovery.loader import LogLoader
+from headwater.storage.recovery.recovered_logs import RecoveredLogs
 
 _logger = logging.getLogger(__name__)
 
@@ -84,6 +85,7 @@ class LogDirectory:
         self.removals: deque[Removal] = deque()
         self.failure: LogStorageError | None = None
         self.is_loaded = False
+        self.recovered = RecoveredLogs()
         self.ownership = DirectoryOwnership(self.files, path)
         self.checkpoints = DirectoryCheckpoints(self.files, path)
         self.room = DirectoryRoom(self.files, path, environment.reserve_bytes)
@@ -210,13 +212,15 @@ class LogDirectory:
             return
         try:
             topic_id = read_topic_id(self.files, path)
-            log = self.loader(partition, path, now_ms).load()
+            loader = self.loader(partition, path, now_ms)
+            log = loader.load()
         except LogStorageError as error:
             raise self.go_offline(str(error).rstrip(".")) from error
         except (CorruptFileError, KafkaError) as error:
             _logger.error("%s cannot be opened and is left alone: %s", path, error)
             self.unreadable[partition] = UnreadableLog(path, str(error))
         else:
+            self.recovered.add(loader.scanned_bytes, loader.cut_bytes)
             self.adopt(log, topic_id, is_future=entry.kind is EntryKind.FUTURE)
 
     def loader(self, partition: TopicPartition, path: str, now_ms: int) -> LogLoader:

@@ -71,6 +71,9 @@ class LogLoader:
     keep_recovery_point: Callable[[int], None] = _keep_nothing
     #: Called before retention drops segments with the start offset that must survive a crash.
     keep_log_start: Callable[[int], None] = _keep_nothing
+    #: What `load` had to scan, None if nothing, and what of that it cut off.
+    scanned_bytes: int | None = field(default=None, init=False)
+    cut_bytes: int = field(default=0, init=False)
 
     def load(self) -> PartitionLog:
         if not self.files.exists(self.directory):
@@ -188,8 +191,10 @@ class LogLoader:
     ) -> bool:
         """Scan from segment number `first` on; returns whether something had to be cut off."""
         was_cut = False
+        self.scanned_bytes = 0
         found_epochs: list[EpochEntry] = []
         for segment in list(segments)[first:]:
+            self.scanned_bytes += segment.size_bytes
 
             def account(batch: ScannedBatch, segment: LogSegment = segment) -> None:
                 replay_batch(states, batch, segment)
@@ -197,7 +202,9 @@ class LogLoader:
                 if epoch >= 0 and (not found_epochs or found_epochs[-1].epoch != epoch):
                     found_epochs.append(EpochEntry(epoch, batch.header.base_offset))
 
-            was_cut = recover_segment(segment, account) > 0
+            cut_bytes = recover_segment(segment, account)
+            self.cut_bytes += cut_bytes
+            was_cut = cut_bytes > 0
             following = segments.next_base_offset(segment)
             if following is None:
                 break
@@ -231,6 +238,7 @@ class LogLoader:
             _logger.warning(
                 "%s is dropped: the log was cut at offset %d", segment.log.path, last.next_offset
             )
+            self.cut_bytes += segment.size_bytes
             segments.remove(segment)
             segment.remove_files()
         self.files.sync_dir(self.directory)

@@ -32,5 +32,5 @@ class ConsumerDeparture:
         may_downgrade = any(member.classic is None for member in members)
         # A classic group goes on in the generation that its members know, and rebalances.
         if not (may_downgrade and self._migration.downgrade_if_all_classic(draft, now_ms)):
-            self._rebalance.share_anew(draft)
+            self._rebalance.share_anew(draft, now_ms)
         return draft.records

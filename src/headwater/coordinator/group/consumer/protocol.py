@@ -7,7 +7,6 @@ with -1, or with -2 for a static member that will be back.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -66,8 +65,6 @@ from headwater.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-
-_logger = logging.getLogger(__name__)
 
 #: After a shard was loaded, until groups compare their topics with the cluster's once more.
 _LOOK_AGAIN_MS = 10_000
@@ -207,7 +204,7 @@ class ConsumerProtocol:
             member.state is MemberState.UNREVOKED_PARTITIONS and member.epoch == epoch
         ):
             return Outcome()
-        _logger.info("%s of group %s missed its %s", member_id, group_id, deadline)
+        self._environment.log.loses(group_id, member_id, f"it missed its {deadline}", now_ms)
         return Outcome(self._departure.remove(group, [member], now_ms))
 
     def on_loaded(self, now_ms: int) -> None:

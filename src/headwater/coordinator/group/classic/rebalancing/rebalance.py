@@ -13,7 +13,6 @@ once, one with members when it has its assignments.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Hashable, Sequence
 from typing import Final
 
@@ -28,8 +27,6 @@ from headwater.coordinator.group.classic.stored.group import record_of
 from headwater.coordinator.group.environment import GroupEnvironment
 from headwater.coordinator.outcome import Outcome
 from headwater.coordinator.stored_record import StoredRecord
-
-_logger = logging.getLogger(__name__)
 
 _INITIAL_DELAY: Final = "group.initial.rebalance.delay.ms"
 
@@ -53,12 +50,7 @@ class Rebalance:
 
     def begin(self, group: ClassicGroup, reason: str, now_ms: int) -> Records:
         """Let all members join again."""
-        _logger.info(
-            "The group %s rebalances after generation %d: %s.",
-            group.group_id,
-            group.generation,
-            reason,
-        )
+        self._environment.log.rebalances(group.group_id, group.generation, reason, now_ms)
         if group.state is ClassicState.COMPLETING_REBALANCE:
             self.drop_assignments(group, rebalance_in_progress(group.group_id))
         self.all_have_synced(group)

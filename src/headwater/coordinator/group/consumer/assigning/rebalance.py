@@ -61,7 +61,12 @@ class ConsumerRebalance:
             draft.forget_unused_regexes()
         # A new group leaves epoch 0 even if nobody wants anything yet.
         if has_changed or draft.group.epoch == 0:
-            draft.raise_epoch(image)
+            reason = "subscribes to other topics" if is_known else "joins"
+            self._raise_epoch(draft, f"{member.member_id} {reason}", now_ms)
+
+    def _raise_epoch(self, draft: GroupDraft, reason: str, now_ms: int) -> None:
+        self._environment.log.rebalances(draft.group.group_id, draft.group.epoch, reason, now_ms)
+        draft.raise_epoch(self._environment.image())
 
     def _reconcile(
         self, draft: GroupDraft, member: ConsumerMember, owned: Assignment | None
@@ -92,9 +97,9 @@ class ConsumerRebalance:
             self._timers.cancel_steps(draft.group.group_id, member.member_id)
         draft.forget_unused_regexes()
 
-    def share_anew(self, draft: GroupDraft) -> None:
+    def share_anew(self, draft: GroupDraft, now_ms: int) -> None:
         """The members that are left will share what others had."""
-        draft.raise_epoch(self._environment.image())
+        self._raise_epoch(draft, "members are gone", now_ms)
 
     def check_metadata(self, draft: GroupDraft, now_ms: int) -> None:
         """Compare the group with the cluster if nobody did since it was loaded."""
@@ -122,4 +127,4 @@ class ConsumerRebalance:
         image = self._environment.image()
         draft.refresh_regexes(image, now_ms, touched)
         if topics_hash(draft.group.subscribed_topics(), image) != draft.group.metadata_hash:
-            draft.raise_epoch(image)
+            self._raise_epoch(draft, "topics have changed", now_ms)
