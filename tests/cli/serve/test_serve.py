@@ -172,7 +172,8 @@ def test_what_keeps_it_from_starting_is_told_in_one_sentence(
 def test_the_file_that_comes_with_kafka_starts_a_broker(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text(STOCK_SERVER)
-    with serving(tmp_path / "data", "--config", str(file)) as process:
+    quietly = ("--log-level", "warning")
+    with serving(tmp_path / "data", "--config", str(file), *quietly) as process:
         assert process.broker_id == 1
         code, _, errors = process.stop()
     assert (code, errors) == (0, "")
