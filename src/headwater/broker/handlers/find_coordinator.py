@@ -22,6 +22,8 @@ from headwater.wire.messages.find_coordinator import (
 
 _BATCHED_SINCE = 4
 _NONE = -1
+#: What Kafka says in the place of an error, but only where an answer is about one key.
+_NO_ERROR = "NONE"
 
 
 async def handle(
@@ -36,7 +38,7 @@ async def handle(
     found = await _find(request.key, request.key_type, context)
     return FindCoordinatorResponse(
         error_code=found.error_code,
-        error_message=found.error_message,
+        error_message=found.error_message or _NO_ERROR,
         node_id=found.node_id,
         host=found.host,
         port=found.port,

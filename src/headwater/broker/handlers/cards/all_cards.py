@@ -14,6 +14,7 @@ from headwater.broker.handlers.cards.brokers import BROKER_CARDS
 from headwater.broker.handlers.cards.cluster import CLUSTER_CARDS
 from headwater.broker.handlers.cards.groups import GROUP_CARDS
 from headwater.broker.handlers.cards.records import RECORD_CARDS
+from headwater.broker.handlers.cards.security import SECURITY_CARDS
 from headwater.broker.handlers.cards.topics import TOPIC_CARDS
 from headwater.broker.handlers.cards.transactions import TRANSACTION_CARDS
 from headwater.wire.api_keys import ApiKey
@@ -26,6 +27,7 @@ AREAS: Final[Mapping[str, tuple[ApiCard, ...]]] = MappingProxyType(
         "Groups and offsets": GROUP_CARDS,
         "Transactions": TRANSACTION_CARDS,
         "The cluster and its settings": CLUSTER_CARDS,
+        "Access, quotas, credentials and tokens": SECURITY_CARDS,
         "Between brokers": BROKER_CARDS,
     }
 )

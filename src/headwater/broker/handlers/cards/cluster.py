@@ -8,7 +8,8 @@ from headwater.wire.api_keys import ApiKey
 
 _CHANGE_SETTINGS: Final = (
     Access(Operation.ALTER_CONFIGS, Resource.TOPIC, "for a topic"),
-    Access(Operation.ALTER_CONFIGS, Resource.CLUSTER, "for a broker or a logger"),
+    Access(Operation.ALTER_CONFIGS, Resource.GROUP, "for a group"),
+    Access(Operation.ALTER_CONFIGS, Resource.CLUSTER, "for a broker, a logger or client metrics"),
 )
 
 CLUSTER_CARDS: Final = (
@@ -34,7 +35,12 @@ CLUSTER_CARDS: Final = (
         ApiKey.DESCRIBE_CONFIGS,
         access=(
             Access(Operation.DESCRIBE_CONFIGS, Resource.TOPIC, "for a topic"),
-            Access(Operation.DESCRIBE_CONFIGS, Resource.CLUSTER, "for a broker or a logger"),
+            Access(Operation.DESCRIBE_CONFIGS, Resource.GROUP, "for a group"),
+            Access(
+                Operation.DESCRIBE_CONFIGS,
+                Resource.CLUSTER,
+                "for a broker, a logger or client metrics",
+            ),
         ),
         notes={
             1: "where a value comes from, and its synonyms on request",
@@ -45,7 +51,7 @@ CLUSTER_CARDS: Final = (
         ApiKey.LIST_CONFIG_RESOURCES,
         access=(Access(Operation.DESCRIBE_CONFIGS, Resource.CLUSTER),),
         notes={
-            0: "subscriptions to client metrics, of which there are none here",
+            0: "subscriptions to client metrics",
             1: "any types of resources; none named means all",
         },
     ),

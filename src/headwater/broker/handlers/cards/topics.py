@@ -74,4 +74,8 @@ TOPIC_CARDS: Final = (
             1: "the type of the election, preferred (0) or unclean (1); an error of the request",
         },
     ),
+    ApiCard(
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        access=(Access(Operation.DESCRIBE, Resource.CLUSTER),),
+    ),
 )
