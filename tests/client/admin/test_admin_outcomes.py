@@ -157,6 +157,7 @@ CHANGING = {
     "create_topics",
     "delete_topics",
     "create_partitions",
+    "elect_leaders",
     "alter_configs",
     "delete_records",
     "alter_replica_log_dirs",

@@ -3,13 +3,14 @@
 By an unclean election a replica that is not in sync may lead a partition that has no leader, at the
 price of records.
 
-No list of partitions means all of them; then those that need no election are left out of the
-answer. Brokers other than the controller forward the request.
+No list of partitions means all of them; then the answer has every topic, without the partitions
+that need no election. Version 0 knows preferred leaders only. Brokers other than the controller
+forward the request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
@@ -27,48 +28,70 @@ from headwater.wire.messages.elect_leaders import (
     ElectLeadersResponse,
     PartitionResult,
     ReplicaElectionResult,
+    TopicPartitions,
 )
-
-_ERROR_SINCE = 1
 
 
 async def handle(request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
-    partitions = _partitions(request)
-    outcomes: Mapping[TopicPartition, KafkaError | None]
+    named = request.topic_partitions
+    if named == []:
+        return ElectLeadersResponse()
     try:
         election_type = _election_type(request.election_type)
+        partitions = None if named is None else await _distinct(named)
         outcomes = await within(
             request.timeout_ms, context.controller.elect_leaders(election_type, partitions)
         )
     except KafkaError as error:
-        if context.api_version >= _ERROR_SINCE:
-            return ElectLeadersResponse(error_code=error.code)
-        outcomes = dict.fromkeys(partitions or (), error)
-    topics: dict[str, ReplicaElectionResult] = {}
-    async for partition, outcome in in_turns(outcomes.items()):
-        code = ErrorCode.NONE if outcome is None else outcome.code
-        if partitions is None and code is ErrorCode.ELECTION_NOT_NEEDED:
-            continue
-        topic = topics.setdefault(partition.topic, ReplicaElectionResult(topic=partition.topic))
-        topic.partition_result.append(
-            PartitionResult(
-                partition_id=partition.partition,
-                error_code=code,
-                error_message=None if outcome is None else str(outcome),
-            )
-        )
-    return ElectLeadersResponse(replica_election_results=list(topics.values()))
+        refusal = error
+        # Said of the whole request, and of each partition again: version 0 has no other place.
+        results = await _results(named or [], lambda _: refusal)
+        return ElectLeadersResponse(error_code=refusal.code, replica_election_results=results)
+    if named is None:
+        named = await _by_topic(context.broker.image.topics, outcomes)
+    return ElectLeadersResponse(
+        replica_election_results=await _results(named, outcomes.__getitem__)
+    )
 
 
-def _partitions(request: ElectLeadersRequest) -> list[TopicPartition] | None:
-    if request.topic_partitions is None:
-        return None
-    named = {
+async def _distinct(named: list[TopicPartitions]) -> list[TopicPartition]:
+    """What is named, each partition once."""
+    distinct = {
         TopicPartition(topic.topic, number): None
-        for topic in request.topic_partitions
+        async for topic in in_turns(named)
         for number in topic.partitions
     }
-    return list(named)
+    return list(distinct)
+
+
+async def _by_topic(
+    topics: Iterable[str], outcomes: Mapping[TopicPartition, KafkaError | None]
+) -> list[TopicPartitions]:
+    """Every topic, with those of its partitions that there is something to say of."""
+    by_topic = {name: TopicPartitions(topic=name) for name in topics}
+    async for name, number in in_turns(outcomes):
+        by_topic.setdefault(name, TopicPartitions(topic=name)).partitions.append(number)
+    return list(by_topic.values())
+
+
+async def _results(
+    named: Iterable[TopicPartitions], outcome_of: Callable[[TopicPartition], KafkaError | None]
+) -> list[ReplicaElectionResult]:
+    """An answer for each partition, as often and in the order in which they are named."""
+    results: list[ReplicaElectionResult] = []
+    async for topic in in_turns(named):
+        result = ReplicaElectionResult(topic=topic.topic)
+        async for number in in_turns(topic.partitions):
+            outcome = outcome_of(TopicPartition(topic.topic, number))
+            result.partition_result.append(
+                PartitionResult(
+                    partition_id=number,
+                    error_code=ErrorCode.NONE if outcome is None else outcome.code,
+                    error_message=None if outcome is None else str(outcome),
+                )
+            )
+        results.append(result)
+    return results
 
 
 def _election_type(number: int) -> ElectionType:

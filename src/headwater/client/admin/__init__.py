@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         ConfigSynonym,
         ResourceType,
     )
+    from headwater.client.admin.elections import ElectionOperations, ElectionType
     from headwater.client.admin.group_description import GroupDescription, GroupMember
     from headwater.client.admin.group_offsets import CommittedOffset, GroupOffsetOperations
     from headwater.client.admin.groups import GroupListing, GroupOperations
@@ -68,6 +69,8 @@ _MODULES = {
     "ConfigSource": "configs",
     "ConfigSynonym": "configs",
     "CreatedTopic": "topics",
+    "ElectionOperations": "elections",
+    "ElectionType": "elections",
     "FeatureDescription": "brokers",
     "FencedProducer": "producers",
     "GroupDescription": "group_description",
@@ -108,6 +111,8 @@ __all__ = [
     "ConfigSource",
     "ConfigSynonym",
     "CreatedTopic",
+    "ElectionOperations",
+    "ElectionType",
     "FeatureDescription",
     "FencedProducer",
     "GroupDescription",

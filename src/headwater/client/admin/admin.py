@@ -78,6 +78,7 @@ class Admin:
     create_partitions = _waiting(AsyncAdmin.create_partitions)
     list_topics = _waiting(AsyncAdmin.list_topics)
     describe_topics = _waiting(AsyncAdmin.describe_topics)
+    elect_leaders = _waiting(AsyncAdmin.elect_leaders)
 
     describe_configs = _waiting(AsyncAdmin.describe_configs)
     alter_configs = _waiting(AsyncAdmin.alter_configs)

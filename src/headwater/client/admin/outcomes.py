@@ -78,7 +78,7 @@ async def settle(
         passing: KafkaError | None = None
         left: list[Key] = []
         for key in pending:
-            outcome = answered[key] if key in answered else _not_answered(key)
+            outcome = answered[key] if key in answered else not_answered(key)
             if isinstance(outcome, KafkaError) and may_retry(
                 outcome, unknown_topic_is_final=unknown_topic_is_final
             ):
@@ -107,5 +107,6 @@ class _Passing(KafkaError):
         super().__init__(str(cause))
 
 
-def _not_answered(key: object) -> KafkaError:
+def not_answered(key: object) -> KafkaError:
+    """The error for what an answer says nothing of."""
     return UnknownServerError(f"The broker's answer left out {key}, which was asked for.")
