@@ -164,6 +164,7 @@ _ROOMS: dict[str, dict[str, set[str]]] = {
     "cli": {
         "configs": {"options"},
         "doctor": {"metrics", "options", "output", "serve"},
+        "elections": {"options", "output"},
         "groups": {"options", "output"},
         "lake": {"options", "output"},
         "log": {"output"},

@@ -8,8 +8,10 @@ from typing import Final
 
 from headwater.base.settings import SettingTable, render_markdown
 from headwater.broker.settings.rows.accepted import ACCEPTED_SETTINGS
+from headwater.broker.settings.rows.client_metrics import CLIENT_METRICS_SETTINGS
 from headwater.broker.settings.rows.cluster import CLUSTER_SETTINGS
 from headwater.broker.settings.rows.coordinators import COORDINATOR_SETTINGS
+from headwater.broker.settings.rows.groups import GROUP_SETTINGS
 from headwater.broker.settings.rows.identity import IDENTITY_SETTINGS
 from headwater.broker.settings.rows.metrics import METRICS_SETTINGS
 from headwater.broker.settings.rows.network import NETWORK_SETTINGS
@@ -29,9 +31,10 @@ A broker reads its settings from a properties file (`headwater serve --config FI
 for all brokers or for one. What was set for one broker beats what was set for all, that beats what
 the broker was started with, and that beats the default.
 
-A topic has the settings in the last table but one. Where it sets none itself it follows its
-broker. Where the same thing can be said in several units the finer one wins: `log.retention.ms`
-beats `log.retention.minutes` beats `log.retention.hours`, and `log.roll.ms` beats `log.roll.hours`.
+A topic has the settings of its own table, and so has a consumer group. Where they set none
+themselves they follow their broker. Where the same thing can be said in several units the finer
+one wins: `log.retention.ms` beats `log.retention.minutes` beats `log.retention.hours`, and
+`log.roll.ms` beats `log.roll.hours`.
 
 Some settings are taken without effect, so that a configuration written for Kafka works as it is.
 The last table says which, and why.
@@ -55,6 +58,9 @@ def settings_page() -> str:
     """The whole page."""
     sections = [(f"For a broker: {area}", render_markdown(table)) for area, table in _AREAS]
     sections.append(("For a topic", render_markdown(TOPIC_SETTINGS)))
+    sections.append(("For a group", render_markdown(GROUP_SETTINGS, with_scope=False)))
+    subscriptions = render_markdown(CLIENT_METRICS_SETTINGS, with_scope=False)
+    sections.append(("For a subscription to clients' metrics", subscriptions))
     sections.append(("Taken without effect", _without_effect()))
     return "\n".join((HEADING, *(f"## {title}\n\n{text}" for title, text in sections)))
 
@@ -74,6 +80,9 @@ def _without_effect() -> str:
         f"{row.name} (topic)": row.without_effect
         for row in TOPIC_SETTINGS
         if row.without_effect and row.name not in reasons
+    }
+    reasons |= {
+        f"{row.name} (client metrics)": row.without_effect for row in CLIENT_METRICS_SETTINGS
     }
     return without_effect_table(reasons)
 

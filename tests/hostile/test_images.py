@@ -124,6 +124,7 @@ BAD_IMAGES: dict[str, Callable[[UpdateImageRequest], None]] = {
     "a host with a zero": adding_broker(endpoints=[endpoint("a\0b")]),
     "a host that is too long": adding_broker(endpoints=[endpoint("a" * 300)]),
     "settings of nothing": adding_config(77, "x"),
+    "settings of a group without a name": adding_config(32, ""),
     "settings of a topic that cannot be": adding_config(2, "../x"),
     "settings of a broker without a number": adding_config(4, "zero"),
     "settings of a broker in other digits": adding_config(4, "007"),

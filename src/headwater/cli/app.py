@@ -49,7 +49,7 @@ SUBCOMMANDS: Final = {
     ),
     "configs": Subcommand(
         "configs.command",
-        "Show and change the settings of topics and brokers.",
+        "Show and change the settings of topics, brokers, groups and client metrics.",
         ("describe", "alter"),
     ),
     "produce": Subcommand("records.produce", "Write lines from standard input to a topic."),
@@ -58,6 +58,7 @@ SUBCOMMANDS: Final = {
         "records.get_offsets", "Print the first, last or timely offsets of partitions."
     ),
     "delete-records": Subcommand("records.delete_records", "Delete the records before an offset."),
+    "elect-leaders": Subcommand("elections.command", "Have partitions elect their leaders."),
     "groups": Subcommand(
         "groups.command",
         "List, describe and delete consumer groups, and reset their offsets.",

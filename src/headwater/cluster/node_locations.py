@@ -1,6 +1,7 @@
 """Where in the metadata store things are: the paths that Kafka uses in ZooKeeper."""
 
 from typing import Final
+from urllib.parse import quote, unquote
 
 CLUSTER_ID: Final = "/cluster/id"
 #: Ours: what brokers prove to each other with that they are brokers of this cluster.
@@ -14,6 +15,8 @@ BROKER_SEQUENCE: Final = "/brokers/seqid"
 TOPICS: Final = "/brokers/topics"
 TOPIC_CONFIGS: Final = "/config/topics"
 BROKER_CONFIGS: Final = "/config/brokers"
+CLIENT_METRICS_CONFIGS: Final = "/config/client-metrics"
+GROUP_CONFIGS: Final = "/config/groups"
 DELETED_TOPICS: Final = "/admin/delete_topics"
 PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 
@@ -31,6 +34,8 @@ STANDING_NODES: Final = (
     "/config",
     TOPIC_CONFIGS,
     BROKER_CONFIGS,
+    CLIENT_METRICS_CONFIGS,
+    GROUP_CONFIGS,
     "/admin",
     DELETED_TOPICS,
 )
@@ -67,6 +72,28 @@ def topic_config_path(topic: str) -> str:
 def broker_config_path(broker_id: int | None) -> str:
     """Of one broker, or with None of all of them."""
     return f"{BROKER_CONFIGS}/{DEFAULT_ENTITY if broker_id is None else broker_id}"
+
+
+def client_metrics_config_path(name: str) -> str:
+    return f"{CLIENT_METRICS_CONFIGS}/{node_name(name)}"
+
+
+def group_config_path(group_id: str) -> str:
+    return f"{GROUP_CONFIGS}/{node_name(group_id)}"
+
+
+def node_name(name: str) -> str:
+    """The name of a node for something that may be called anything: slashes, say, are escaped."""
+    # These two mean directories, and are no names of nodes.
+    return name.replace(".", "%2E") if name in (".", "..") else quote(name, safe="")
+
+
+def name_of_node(node: str) -> str:
+    """What `node_name` made the name of; ValueError for a name that it does not make."""
+    name = unquote(node, errors="strict")
+    if not name or node_name(name) != node:
+        raise ValueError(f"{node!r} is no name of a node for settings")
+    return name
 
 
 def topic_deletion_path(topic: str) -> str:

@@ -17,3 +17,9 @@ class LiveSettings(Protocol):
     def text(self, name: str) -> str: ...
 
     def texts(self, name: str) -> tuple[str, ...]: ...
+
+
+class LiveGroupSettings(LiveSettings, Protocol):
+    """Those of coordinators of groups, which may have settings of their own."""
+
+    def group_integer(self, group_id: str, name: str) -> int: ...

@@ -95,6 +95,41 @@ def test_brokers_that_change_a_topic_at_once_do_not_undo_each_other(tmp_path: Pa
     run_cluster_scenario(tmp_path, scenario)
 
 
+def test_a_groups_settings_hold_at_all_brokers_and_under_the_next_controller(
+    tmp_path: Path,
+) -> None:
+    setting = "consumer.session.timeout.ms"
+
+    async def scenario(cluster: BrokerCluster) -> None:
+        async def found() -> list[int]:
+            return [
+                cluster.context(each).settings.group_integer("billing", setting)
+                for each in cluster.broker_ids
+            ]
+
+        for broker_id in cluster.broker_ids:
+            value = str(50_000 + broker_id)
+            group = ResourceType.GROUP, "billing"
+            assert await alter(cluster, broker_id, *group, setting, value) == 0
+            assert await found() == [int(value)] * 3
+            assert await described(cluster, broker_id, *group, setting) == value
+        refused = await alter(cluster, 1, ResourceType.GROUP, "billing", setting, "1")
+        assert refused == ErrorCode.INVALID_CONFIG
+        old = cluster.controller_id
+        await cluster.stop(old)
+        await cluster.until(lambda: cluster.controller_id != old)
+        await cluster.start(old)
+        assert await found() == [50_003] * 3
+        code = await alter(
+            cluster, old, ResourceType.GROUP, "billing", setting, "", Operation.DELETE
+        )
+        assert code == 0
+        await cluster.until(lambda: not cluster.image.configs)
+        assert await found() == [45_000] * 3
+
+    run_cluster_scenario(tmp_path, scenario)
+
+
 def test_a_broker_is_asked_for_its_own_settings(tmp_path: Path) -> None:
     async def scenario(cluster: BrokerCluster) -> None:
         for broker_id in cluster.broker_ids:

@@ -135,8 +135,11 @@ def test_leaders_are_elected_wherever_that_is_asked_for(tmp_path: Path) -> None:
         assert cluster.leader_of("orders") == 1
         # All partitions: what needs no election is not worth telling.
         response = await cluster.send(other, ElectLeadersRequest(topic_partitions=None))
-        assert (response.error_code, response.replica_election_results) == (0, [])
-        response = await cluster.send(other, ElectLeadersRequest(election_type=9))
+        (topic,) = response.replica_election_results
+        assert (response.error_code, topic.topic, topic.partition_result) == (0, "orders", [])
+        response = await cluster.send(
+            other, ElectLeadersRequest(election_type=9, topic_partitions=None)
+        )
         assert response.error_code == ErrorCode.INVALID_REQUEST
 
     run_cluster_scenario(tmp_path, scenario)

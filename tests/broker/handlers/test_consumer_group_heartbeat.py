@@ -6,6 +6,7 @@ from pathlib import Path
 
 from headwater.base.errors import ErrorCode
 from headwater.broker.access.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
+from headwater.cluster.image.image import ConfigResource, ResourceKind
 from headwater.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -61,6 +62,24 @@ def test_a_member_joins_is_described_and_leaves(tmp_path: Path) -> None:
         assert (left.error_code, left.member_epoch) == (ErrorCode.NONE, -1)
         (group,) = (await describe(broker, "g")).groups
         assert (group.group_state, group.members) == ("Empty", [])
+
+    run_with_broker(tmp_path, scenario)
+
+
+def test_a_group_that_has_its_own_settings_is_told_so_while_it_goes_on(tmp_path: Path) -> None:
+    async def scenario(broker: HandlerBroker) -> None:
+        await broker.create_topic("orders")
+        await find_coordinator(broker)
+        joined = await broker.ask(join_request(), ConsumerGroupHeartbeatResponse)
+        assert joined.heartbeat_interval_ms == 5_000
+        group = ConfigResource(ResourceKind.GROUP, "g")
+        own = {"consumer.heartbeat.interval.ms": "9000"}
+        await broker.context.controller.set_configs(group, own)
+        beat = ConsumerGroupHeartbeatRequest(
+            group_id="g", member_id="m", member_epoch=joined.member_epoch
+        )
+        told = await broker.ask(beat, ConsumerGroupHeartbeatResponse)
+        assert (told.error_code, told.heartbeat_interval_ms) == (0, 9_000)
 
     run_with_broker(tmp_path, scenario)
 

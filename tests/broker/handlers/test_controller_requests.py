@@ -108,36 +108,75 @@ def test_the_controller_decides_who_is_in_sync(tmp_path: Path) -> None:
     run_with_broker(tmp_path, scenario)
 
 
+def election_codes(answer: ElectLeadersResponse) -> list[tuple[str, list[tuple[int, int]]]]:
+    """What is said of each partition, topic by topic as the answer has them."""
+    return [
+        (topic.topic, [(each.partition_id, each.error_code) for each in topic.partition_result])
+        for topic in answer.replica_election_results
+    ]
+
+
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_a_leader_that_leads_need_not_be_elected(tmp_path: Path, version: int) -> None:
+    not_needed, unknown = ErrorCode.ELECTION_NOT_NEEDED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
     async def scenario(broker: HandlerBroker) -> None:
         await broker.create_topic("orders")
         request = ElectLeadersRequest(
             topic_partitions=[
                 TopicPartitions(topic="orders", partitions=[0, 0, 1]),
                 TopicPartitions(topic="gone", partitions=[0]),
+                TopicPartitions(topic="orders", partitions=[0]),
             ]
         )
         answer = await broker.ask(request, ElectLeadersResponse, version=version)
-        codes = {
-            (topic.topic, each.partition_id): each.error_code
-            for topic in answer.replica_election_results
-            for each in topic.partition_result
-        }
-        assert codes == {
-            ("orders", 0): ErrorCode.ELECTION_NOT_NEEDED,
-            ("orders", 1): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            ("gone", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        }
+        assert answer.error_code == 0
+        # As often as it is named, and where.
+        assert election_codes(answer) == [
+            ("orders", [(0, not_needed), (0, not_needed), (1, unknown)]),
+            ("gone", [(0, unknown)]),
+            ("orders", [(0, not_needed)]),
+        ]
+        # Of all partitions those are not told that need no election; topics are.
+        everything = ElectLeadersRequest(topic_partitions=None)
+        answer = await broker.ask(everything, ElectLeadersResponse, version=version)
+        assert (answer.error_code, election_codes(answer)) == (0, [("orders", [])])
 
     run_with_broker(tmp_path, scenario)
 
 
-@pytest.mark.parametrize(("version", "code"), [(1, ErrorCode.INVALID_REQUEST), (0, 0)])
-def test_there_are_two_types_of_elections(tmp_path: Path, version: int, code: int) -> None:
+def test_there_are_two_types_of_elections(tmp_path: Path) -> None:
+    invalid = ErrorCode.INVALID_REQUEST
+
     async def scenario(broker: HandlerBroker) -> None:
-        request = ElectLeadersRequest(election_type=5, topic_partitions=None)
+        await broker.create_topic("orders")
+        named = [TopicPartitions(topic="orders", partitions=[0, 7])]
+        for version in (1, 2):
+            request = ElectLeadersRequest(election_type=5, topic_partitions=named)
+            answer = await broker.ask(request, ElectLeadersResponse, version=version)
+            # What is wrong with the request is said of each partition again, as in Kafka.
+            assert answer.error_code == invalid
+            assert election_codes(answer) == [("orders", [(0, invalid), (7, invalid)])]
+            request = ElectLeadersRequest(election_type=5, topic_partitions=None)
+            answer = await broker.ask(request, ElectLeadersResponse, version=version)
+            assert (answer.error_code, election_codes(answer)) == (invalid, [])
+        # Version 0 has no types.
+        request = ElectLeadersRequest(election_type=5, topic_partitions=[])
+        answer = await broker.ask(request, ElectLeadersResponse, version=0)
+        assert (answer.error_code, election_codes(answer)) == (0, [])
+
+    run_with_broker(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_elections_that_take_too_long(tmp_path: Path, version: int) -> None:
+    async def scenario(broker: HandlerBroker) -> None:
+        await broker.create_topic("orders")
+        named = [TopicPartitions(topic="orders", partitions=[0])]
+        request = ElectLeadersRequest(topic_partitions=named, timeout_ms=0)
         answer = await broker.ask(request, ElectLeadersResponse, version=version)
-        assert (answer.error_code, answer.replica_election_results) == (code, [])
+        late = ErrorCode.REQUEST_TIMED_OUT
+        assert election_codes(answer) == [("orders", [(0, late)])]
+        assert answer.error_code == (late if version else 0)
 
     run_with_broker(tmp_path, scenario)

@@ -179,3 +179,39 @@ def test_the_lines_are_those_of_kafkas_own_tool(
     for more in ((), ("--all",)):
         theirs = cluster.run_tool("configs", *entity, *more)
         assert configs(*entity, *more).stdout == theirs
+
+
+def test_settings_of_groups(cluster: Cluster, configs: Configs) -> None:
+    group = cluster.new_name("group")
+    by_flags = ("--entity-type", "groups", "--entity-name", group)
+    setting = "consumer.session.timeout.ms"
+    altered = configs("--alter", *by_flags, "--add-config", f"{setting}=50000")
+    assert altered.lines == [f"Completed updating config for group {group}."]
+    eventually(lambda: values(configs("--describe", *by_flags)) == {setting: "50000"})
+    assert configs("describe", "--group", group).lines[0] == (
+        f"Dynamic configs for group {group} are:"
+    )
+    everything = values(configs("describe", "--group", group, "--all"))
+    assert everything["consumer.heartbeat.interval.ms"] == "5000"
+    assert (
+        f"Dynamic configs for group {group} are:"
+        in configs("describe", "--entity-type", "groups").lines
+    )
+    refused = configs("alter", "--group", group, "--add-config", f"{setting}=1")
+    assert refused.exit_code == 1
+    assert setting in refused.stderr
+    assert configs("alter", "--group", group, "--delete-config", setting).exit_code == 0
+    eventually(lambda: values(configs("describe", "--group", group)) == {})
+
+
+def test_settings_of_client_metrics(cluster: Cluster, configs: Configs) -> None:
+    name = cluster.new_name("metrics")
+    added = "interval.ms=1000,match=[client_id=a,client_source_port=1]"
+    assert configs("alter", "--client-metrics", name, "--add-config", added).exit_code == 0
+    expected = {"interval.ms": "1000", "match": "client_id=a,client_source_port=1"}
+    entity = ("--entity-type", "client-metrics", "--entity-name", name)
+    eventually(lambda: values(configs("--describe", *entity)) == expected)
+    title = f"Dynamic configs for client-metric {name} are:"
+    assert title in configs("describe", "--entity-type", "client-metrics").lines
+    refused = configs("alter", "--client-metrics", name, "--add-config", "interval.ms=5")
+    assert refused.exit_code == 1

@@ -85,6 +85,8 @@ async def test_a_restart_finds_all_that_was_there(tmp_path: Path) -> None:
     await controller.set_configs(TOPIC, {"b": "2"})
     await controller.set_configs(ConfigResource(ResourceKind.BROKER, ""), {"c": "3"})
     await controller.set_configs(ConfigResource(ResourceKind.BROKER, "0"), {"d": "4"})
+    await controller.set_configs(ConfigResource(ResourceKind.GROUP, "a/b"), {"e": "5"})
+    await controller.set_configs(ConfigResource(ResourceKind.CLIENT_METRICS, ".."), {"f": "6"})
     before, epoch = _state(controller.image), seat.broker.broker_epoch
     await store.close()
     for restarts in range(1, 4):
@@ -98,6 +100,8 @@ async def test_a_restart_finds_all_that_was_there(tmp_path: Path) -> None:
         assert controller.image.broker_configs(None) == {"c": "3"}
         assert controller.image.broker_configs(0) == {"d": "4"}
         assert controller.image.broker_configs(1) == {}
+        assert controller.image.group_configs("a/b") == {"e": "5"}
+        assert controller.image.client_metrics_configs("..") == {"f": "6"}
         assert seat.broker.broker_epoch > epoch
         epoch = seat.broker.broker_epoch
         assert int((await session.get("/controller_epoch")).data) == 1 + restarts
@@ -106,6 +110,32 @@ async def test_a_restart_finds_all_that_was_there(tmp_path: Path) -> None:
         collides = (await controller.create_topics([NewTopic("u_v")]))["u_v"]
         assert isinstance(collides, KafkaError)
         await store.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [
+        (ResourceKind.GROUP, "/config/groups/a%20b%2Fc"),
+        (ResourceKind.CLIENT_METRICS, "/config/client-metrics/a%20b%2Fc"),
+    ],
+)
+@run_async
+async def test_what_has_no_settings_left_has_no_node(kind: ResourceKind, path: str) -> None:
+    store = (await open_in_memory()).connect()
+    controller = (await take_seat(store)).controller
+    resource = ConfigResource(kind, "a b/c")
+    assert await controller.set_configs(resource, {}, NO_CONFIGS) == NO_CONFIGS
+    assert await store.exists(path) is None
+    assert await controller.set_configs(resource, {"a": "1"}, NO_CONFIGS) == 0
+    assert (await store.get(path)).data == b'{"version":1,"config":{"a":"1"}}'
+    assert controller.image.configured(kind) == ["a b/c"]
+    assert await controller.set_configs(resource, {"a": "2"}, 0) == 1
+    with pytest.raises(ConfigConflictError, match="'a b/c' was changed by somebody else"):
+        await controller.set_configs(resource, {}, 0)
+    assert await controller.set_configs(resource, {}, 1) == NO_CONFIGS
+    assert await store.exists(path) is None
+    assert controller.image.config(resource).version == NO_CONFIGS
+    assert controller.image.configured(kind) == []
 
 
 @run_async

@@ -74,9 +74,9 @@ def _edits(draw: st.DrawFn, image: ClusterImage) -> ImageEdits:
         else:
             partitions = draw(st.lists(_PARTITIONS, min_size=1, max_size=3).map(tuple))
             edits.topics[name] = TopicImage(name, draw(st.uuids(version=4)), partitions)
-    for name in draw(st.lists(_NAMES, unique=True, max_size=2)):
-        resource = ConfigResource(ResourceKind.TOPIC, name)
-        edits.configs[resource] = draw(st.none() | _CONFIGS)
+    for owner in (ResourceKind.TOPIC, ResourceKind.GROUP, ResourceKind.CLIENT_METRICS):
+        for name in draw(st.lists(_NAMES, unique=True, max_size=2)):
+            edits.configs[ConfigResource(owner, name)] = draw(st.none() | _CONFIGS)
     for broker in draw(st.lists(_BROKERS, unique_by=lambda each: each.broker_id, max_size=2)):
         edits.brokers[broker.broker_id] = draw(st.none() | st.just(broker))
     return edits
@@ -168,3 +168,19 @@ def test_a_topic_that_was_made_anew_is_another_one() -> None:
     assert change.deleted_topics == (old,)
     assert change.changed_topics == {"orders"}
     assert change.image.topics["orders"] == new
+
+
+def test_brokers_of_earlier_releases_are_told_what_they_understand() -> None:
+    config = ConfigImage(MappingProxyType({"name": "value"}), 0)
+    named = (ResourceKind.GROUP, ResourceKind.CLIENT_METRICS)
+    older = (ResourceKind.TOPIC, ResourceKind.BROKER)
+    edits = ImageEdits()
+    for kind in (*named, *older):
+        edits.configs[ConfigResource(kind, "7")] = config
+    change = edits.apply(ClusterImage("cluster", controller_id=1))
+    touched = TouchedParts()
+    touched.add(change)
+    for request in (snapshot(change.image), touched.delta(change.image, 0)):
+        # A kind that such a broker does not know would have it refuse the whole message.
+        assert sorted(each.kind for each in request.configs) == sorted(older)
+        assert sorted(each.kind for each in request.named_configs) == sorted(named)

@@ -17,6 +17,7 @@ from tests.support.kafka.node import require_apache_kafka
 from tests.support.other_clients.brokers import BrokerUnderTest
 from tests.support.other_clients.confluent import ConfluentClient
 from tests.support.other_clients.contract import Message
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.kafka
 
@@ -131,6 +132,68 @@ def test_configs(java: JavaTools, confluent: ConfluentClient, make_topic: MakeTo
 
 
 DEFAULT_THREADS = "DEFAULT_CONFIG:log.cleaner.threads=1"
+
+
+@pytest.mark.full
+def test_configs_of_groups(java: JavaTools, new_name: Callable[[], str]) -> None:
+    of_group = ("--entity-type", "groups", "--entity-name", new_name())
+    setting = "consumer.session.timeout.ms"
+    java.run("configs", "--alter", *of_group, "--add-config", f"{setting}=50000")
+    shown = f"{setting}=50000 sensitive=false synonyms={{DYNAMIC_GROUP_CONFIG:{setting}=50000"
+    eventually(lambda: shown in java.run("configs", "--describe", *of_group))
+    assert shown in java.run("configs", "--describe", "--entity-type", "groups")
+    everything = java.run("configs", "--describe", *of_group, "--all")
+    assert "consumer.heartbeat.interval.ms=5000 sensitive=false" in everything
+    refusal = java.fail("configs", "--alter", *of_group, "--add-config", f"{setting}=70000")
+    assert "InvalidConfigurationException" in refusal
+    java.run("configs", "--alter", *of_group, "--delete-config", setting)
+    eventually(lambda: setting not in java.run("configs", "--describe", *of_group))
+
+
+@pytest.mark.full
+def test_client_metrics(java: JavaTools, new_name: Callable[[], str]) -> None:
+    name = new_name()
+    java.run(
+        "client-metrics", "--alter", "--name", name, "--metrics", "a.,b.", "--interval", "1000",
+        "--match", "client_id=a",
+    )  # fmt: skip
+    eventually(lambda: name in java.run("client-metrics", "--list").split())
+    described = java.run("client-metrics", "--describe", "--name", name)
+    assert described.split("\n")[:4] == [
+        f"Client metrics configs for {name} are:",
+        "  interval.ms=1000",
+        "  match=client_id=a",
+        "  metrics=a.,b.",
+    ]
+    refusal = java.fail("client-metrics", "--alter", "--name", name, "--interval", "5")
+    assert "InvalidRequestException" in refusal
+    java.run("client-metrics", "--delete", "--name", name)
+    eventually(lambda: name not in java.run("client-metrics", "--list").split())
+
+
+@pytest.mark.full
+def test_elections(java: JavaTools, make_topic: MakeTopic) -> None:
+    one = ("--topic", make_topic(), "--partition", "0")
+    preferred = ("--election-type", "preferred")
+    assert java.run("leader-election", *preferred, "--all-topic-partitions").strip() == ""
+    told = java.run("leader-election", *preferred, *one)
+    assert told.strip() == f"Valid replica already elected for partitions {one[1]}-0"
+    refusal = java.fail("leader-election", *preferred, "--topic", "absent", "--partition", "0")
+    assert "UnknownTopicOrPartitionException" in refusal
+    assert "1 replica(s) could not be elected" in refusal
+
+
+@pytest.mark.full
+def test_what_is_switched_off(java: JavaTools) -> None:
+    assert "SecurityDisabledException" in java.fail("acls", "--list")
+    for kind in ("users", "clients", "ips"):
+        assert java.run("configs", "--describe", "--entity-type", kind).strip() == ""
+    of_nobody = ("--entity-type", "users", "--entity-name", "nobody")
+    assert java.run("configs", "--describe", *of_nobody).strip() == ""
+    listed = java.run("reassign-partitions", "--list")
+    assert listed.strip() == "No partition reassignments found."
+    tokens = java.fail("delegation-tokens", "--describe", "--command-config", "/dev/null")
+    assert "UnsupportedByAuthenticationException" in tokens
 
 
 def test_offsets_and_deleted_records(

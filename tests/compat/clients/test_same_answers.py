@@ -10,11 +10,17 @@ from headwater.testing.broker_process import BrokerProcess
 from tests.support.kafka.node import small_node
 from tests.support.other_clients.questions.offsets import deleted_records, fetches, offsets
 from tests.support.other_clients.questions.questions import Conversation, common_versions
-from tests.support.other_clients.questions.settings import altered_settings, topic_settings
+from tests.support.other_clients.questions.security import switched_off
+from tests.support.other_clients.questions.settings import (
+    altered_settings,
+    named_settings,
+    topic_settings,
+)
 from tests.support.other_clients.questions.topics import (
     create_partitions,
     create_topics,
     delete_topics,
+    elections,
     metadata,
     the_cluster,
 )
@@ -53,7 +59,11 @@ def connections(
         offsets,
         deleted_records,
         fetches,
+        elections,
         the_cluster,
+        # Last: what has settings from here on, Kafka lists for ever.
+        named_settings,
+        switched_off,
     ],
     ids=lambda script: script.__name__,
 )

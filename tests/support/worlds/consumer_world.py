@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Mapping
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.broker.settings.tables import BROKER_SETTINGS
+from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.cluster.image.change import ImageEdits
 from headwater.cluster.image.image import ClusterImage, PartitionImage, TopicImage
 from headwater.coordinator.group.classic.member import JoiningClient
@@ -43,7 +43,7 @@ class ConsumerWorld(ShardWorld[GroupShard]):
         """`topics` have that many partitions."""
         self._ids = random.Random(7)
         self.image = ClusterImage()
-        self.settings = BROKER_SETTINGS.parse(dict(settings or {}), "")
+        self.settings = BrokerSettings.from_texts({"broker.id": "0", **(settings or {})})
         self._member_ids = random.Random(8)
 
         def make_shard(timers: Timers) -> GroupShard:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
-from headwater.broker.settings.tables import BROKER_SETTINGS
+from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.cluster.image.change import ImageChange
 from headwater.cluster.image.image import ClusterImage, TopicImage
 from headwater.coordinator.group.environment import GroupEnvironment
@@ -29,7 +29,7 @@ ORDERS = TopicPartition("orders", 0)
 
 class OffsetWorld(ShardWorld[GroupShard]):
     def __init__(self, settings: Mapping[str, str] | None = None) -> None:
-        values = BROKER_SETTINGS.parse(dict(settings or {}), "")
+        values = BrokerSettings.from_texts({"broker.id": "0", **(settings or {})})
 
         def make_shard(timers: Timers) -> GroupShard:
             return GroupShard(GroupEnvironment(values, ClusterImage, timers, random.Random(1)))

@@ -1,6 +1,6 @@
-"""DescribeConfigs (key 32): the settings of topics, brokers and loggers.
+"""DescribeConfigs (key 32): the settings of topics, brokers, groups, clients' metrics and loggers.
 
-A topic is named by its name, a broker by its number. The broker without a name stands for what was
+A broker is named by its number, all else by its name. The broker without a name stands for what was
 set for all brokers at run time. A resource type that has no settings here is an error of its own.
 """
 
@@ -16,6 +16,8 @@ from headwater.broker.settings.config_entries import (
     ConfigSource,
     broker_default_entries,
     broker_entries,
+    client_metrics_entries,
+    group_entries,
     topic_entries,
 )
 from headwater.broker.settings.logger_levels import logger_levels
@@ -23,6 +25,7 @@ from headwater.broker.topics.config_alteration import (
     ResourceType,
     broker_resource,
     check_own_id,
+    named_resource,
     topic_resource,
 )
 from headwater.wire.api_keys import ApiKey
@@ -90,6 +93,12 @@ def _entries(
     if resource_type == ResourceType.BROKER_LOGGER:
         check_own_id(broker, name)
         return _logger_entries(names)
+    if resource_type == ResourceType.GROUP:
+        named_resource(resource_type, name)
+        return group_entries(broker.settings, name, names)
+    if resource_type == ResourceType.CLIENT_METRICS:
+        named_resource(resource_type, name)
+        return client_metrics_entries(broker.settings, name, names)
     raise KafkaError(
         ErrorCode.INVALID_REQUEST, f"Resources of type {resource_type} have no settings here."
     )

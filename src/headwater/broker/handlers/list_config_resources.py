@@ -1,6 +1,7 @@
 """ListConfigResources (key 74): what there is that has settings.
 
-A type that does not exist is answered with UNSUPPORTED_VERSION.
+A group, or a subscription to clients' metrics, is among it if something is set for it. A type that
+does not exist is answered with UNSUPPORTED_VERSION. Version 0 is about clients' metrics alone.
 """
 
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from headwater.broker.context import BrokerContext, RequestContext
 from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.topics.config_alteration import ResourceType
+from headwater.cluster.image.image import ResourceKind
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.list_config_resources import (
     ConfigResource,
@@ -21,10 +23,10 @@ from headwater.wire.messages.list_config_resources import (
 async def handle(
     request: ListConfigResourcesRequest, context: RequestContext
 ) -> ListConfigResourcesResponse:
-    if context.api_version == 0:
-        return ListConfigResourcesResponse()
     known = frozenset(ResourceType)
-    asked = frozenset(request.resource_types) or known
+    asked: frozenset[int] = frozenset(request.resource_types) or known
+    if context.api_version == 0:
+        asked = frozenset({ResourceType.CLIENT_METRICS})
     if not asked <= known:
         numbers = ", ".join(str(number) for number in sorted(asked - known))
         raise KafkaError(
@@ -44,6 +46,8 @@ def _names(broker: BrokerContext, resource_type: int) -> Iterator[str]:
         yield from sorted(broker.image.topics)
     elif resource_type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
         yield from map(str, broker.image.brokers)
+    else:
+        yield from broker.image.configured(ResourceKind(resource_type))
 
 
 API = ApiHandler(CARDS[ApiKey.LIST_CONFIG_RESOURCES], handle)

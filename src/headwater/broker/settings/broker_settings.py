@@ -3,7 +3,7 @@
 A broker's setting has one of four values, the first that exists: what was set for this broker while
 it runs, what was set for all brokers while they run, what it was started with, the row's default.
 The first two come out of the cluster image, so `take_image` is called with every new one. A topic's
-setting is the topic's own, or else inherited from the broker's of that moment.
+setting is the topic's own, or else inherited from the broker's of that moment; so is a group's.
 
 Who reads a setting when it is needed reads it live from here. Who has to act on a change, such as
 resizing a pool, subscribes. Values in the image were checked before they were written; one that
@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from headwater.base.settings import SettingError, SettingValue, SettingValues
+from headwater.broker.settings.group_settings import group_integer
 from headwater.broker.settings.rows.identity import broker_id_of
 from headwater.broker.settings.static_settings import static_of
 from headwater.broker.settings.stored_settings import StoredSettings
@@ -35,6 +36,10 @@ class ConfigImage(Protocol):
 
     def broker_configs(self, broker_id: int | None, /) -> Mapping[str, str]: ...
 
+    def group_configs(self, group_id: str, /) -> Mapping[str, str]: ...
+
+    def client_metrics_configs(self, name: str, /) -> Mapping[str, str]: ...
+
 
 class _NothingChanged:
     """The image before there is one."""
@@ -43,6 +48,12 @@ class _NothingChanged:
         return {}
 
     def broker_configs(self, broker_id: int | None, /) -> Mapping[str, str]:
+        return {}
+
+    def group_configs(self, group_id: str, /) -> Mapping[str, str]:
+        return {}
+
+    def client_metrics_configs(self, name: str, /) -> Mapping[str, str]:
         return {}
 
 
@@ -168,6 +179,22 @@ class BrokerSettings:
         self.values = values
         self._inherited, self._inherited_config = inherited, inherited_config
         self._topics: dict[str, _TopicEntry] = {}
+
+    # -- groups and clients ----------------------------------------------------------------------
+
+    def group_overrides(self, group_id: str) -> Mapping[str, str]:
+        """What holds of what is set for the group itself."""
+        stored = self.image.group_configs(group_id)
+        return self._stored.of_group(group_id, stored) if stored else {}
+
+    def group_integer(self, group_id: str, name: str) -> int:
+        """A setting of a consumer group."""
+        return group_integer(self.values, self.group_overrides(group_id), name)
+
+    def client_metrics_overrides(self, name: str) -> Mapping[str, str]:
+        """What holds of a subscription to the metrics of clients."""
+        stored = self.image.client_metrics_configs(name)
+        return self._stored.of_client_metrics(name, stored) if stored else {}
 
     # -- typed reading, as `SettingValues` has it ------------------------------------------------
 

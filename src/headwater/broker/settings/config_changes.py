@@ -22,13 +22,16 @@ from headwater.base.settings import (
     SettingValues,
 )
 from headwater.broker.settings.broker_settings import BrokerSettings
+from headwater.broker.settings.client_metrics import check_client_metrics_setting
 from headwater.broker.settings.dynamic_settings import (
     check_broker_setting,
     check_dynamic,
     check_topic_setting,
 )
+from headwater.broker.settings.group_settings import check_group_configs
 from headwater.broker.settings.rows.network import host_limits
 from headwater.broker.settings.tables import BROKER_SETTINGS, TOPIC_SETTINGS
+from headwater.cluster.image.image import ConfigResource, ResourceKind
 from headwater.storage.log_settings import log_config_of
 
 _THREAD_COUNTS: Final = (
@@ -177,16 +180,28 @@ def _without_ignored(
     }
 
 
-def check_stored_configs(name: str, configs: Mapping[str, str], present: Mapping[str, str]) -> None:
-    """Whether the controller may write these for a broker, or by the empty name for all of them.
+def check_stored_configs(
+    settings: BrokerSettings,
+    resource: ConfigResource,
+    configs: Mapping[str, str],
+    present: Mapping[str, str],
+) -> None:
+    """Whether the controller may write these for anything but a topic.
 
     The broker that asks for it has looked at them as a whole, and knows more than the controller:
     what it was started with. But whoever asks, nothing is stored that no broker could obey. What
     is there already may stay, so that it is not in the way of other changes. Raises `KafkaError`.
     """
+    if resource.kind is ResourceKind.GROUP:
+        check_group_configs(settings.values, configs, present)
+        return
     for setting, text in configs.items():
-        if present.get(setting) != text:
-            check_broker_setting(setting, text, is_cluster_wide=not name)
+        if present.get(setting) == text:
+            continue
+        if resource.kind is ResourceKind.CLIENT_METRICS:
+            check_client_metrics_setting(setting, text)
+        else:
+            check_broker_setting(setting, text, is_cluster_wide=not resource.name)
 
 
 def _check_thread_counts(

@@ -1,10 +1,10 @@
 """Settings as DescribeConfigs shows them: each with its value, where that comes from, and what
 would hold if it went away.
 
-The synonyms of an entry are all values that somebody gave it, the one that holds first: of a topic,
-of this broker, of all brokers, from the broker's start, the default; then the same for each setting
-that stands in for it. An entry that has no value has no synonyms. A stored value that is ignored is
-not shown, since nobody goes by it.
+The synonyms of an entry are all values that somebody gave it, the one that holds first: of a topic
+or a group, of this broker, of all brokers, from the broker's start, the default; then the same for
+each setting that stands in for it. An entry that has no value has no synonyms. A stored value that
+is ignored is not shown, since nobody goes by it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from collections.abc import Collection, Iterator, Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-from headwater.base.settings import DynamicScope, Setting, SettingKind
+from headwater.base.settings import DynamicScope, Setting, SettingKind, SettingTable
 from headwater.broker.settings.broker_settings import BrokerSettings
+from headwater.broker.settings.rows.client_metrics import CLIENT_METRICS_SETTINGS
+from headwater.broker.settings.rows.groups import GROUP_SETTINGS
 from headwater.broker.settings.tables import BROKER_SETTINGS, TOPIC_SETTINGS
 
 
@@ -27,6 +29,8 @@ class ConfigSource(IntEnum):
     STATIC_BROKER_CONFIG = 4
     DEFAULT_CONFIG = 5
     DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    DYNAMIC_CLIENT_METRICS_CONFIG = 7
+    DYNAMIC_GROUP_CONFIG = 8
 
 
 class ConfigSynonym(NamedTuple):
@@ -75,13 +79,49 @@ def topic_entries(
     names: Collection[str] | None = None,
 ) -> Iterator[ConfigEntry]:
     """All settings of a topic that has these `overrides`, or those of `names` that exist."""
-    for row in TOPIC_SETTINGS:
+    source = ConfigSource.DYNAMIC_TOPIC_CONFIG
+    return _inheriting_entries(TOPIC_SETTINGS, source, settings, overrides, names)
+
+
+def group_entries(
+    settings: BrokerSettings, group_id: str, names: Collection[str] | None = None
+) -> Iterator[ConfigEntry]:
+    """All settings of a group, which need not exist, or those of `names` that exist."""
+    overrides = settings.group_overrides(group_id)
+    source = ConfigSource.DYNAMIC_GROUP_CONFIG
+    return _inheriting_entries(GROUP_SETTINGS, source, settings, overrides, names)
+
+
+def client_metrics_entries(
+    settings: BrokerSettings, name: str, names: Collection[str] | None = None
+) -> Iterator[ConfigEntry]:
+    """What a subscription to clients' metrics says. Its defaults are nobody's, as in Kafka."""
+    overrides = settings.client_metrics_overrides(name)
+    for row in CLIENT_METRICS_SETTINGS:
+        if names is not None and row.name not in names:
+            continue
+        if row.name in overrides:
+            source = ConfigSource.DYNAMIC_CLIENT_METRICS_CONFIG
+            yield _entry(row, (ConfigSynonym(row.name, _shown(row, overrides[row.name]), source),))
+        else:
+            yield _entry(row, ())._replace(value=row.render(row.default))
+
+
+def _inheriting_entries(
+    table: SettingTable,
+    source: ConfigSource,
+    settings: BrokerSettings,
+    overrides: Mapping[str, str],
+    names: Collection[str] | None,
+) -> Iterator[ConfigEntry]:
+    """What follows the broker where there is no override, which comes from `source`."""
+    for row in table:
         if names is not None and row.name not in names:
             continue
         inherited = list(_stand_ins(settings, row))
         if row.name in overrides:
             text = _shown(row, overrides[row.name])
-            inherited.insert(0, ConfigSynonym(row.name, text, ConfigSource.DYNAMIC_TOPIC_CONFIG))
+            inherited.insert(0, ConfigSynonym(row.name, text, source))
         if not row.synonyms and row.default is not None:
             text = row.render(row.default)
             inherited.append(ConfigSynonym(row.name, text, ConfigSource.DEFAULT_CONFIG))

@@ -15,8 +15,15 @@ from typing import Final
 
 from headwater.base.errors import KafkaError
 from headwater.base.settings import SettingError
+from headwater.broker.settings.client_metrics import check_client_metrics_setting
 from headwater.broker.settings.dynamic_settings import check_broker_setting, check_topic_setting
-from headwater.cluster.node_locations import broker_config_path, topic_config_path
+from headwater.broker.settings.group_settings import check_group_setting
+from headwater.cluster.node_locations import (
+    broker_config_path,
+    client_metrics_config_path,
+    group_config_path,
+    topic_config_path,
+)
 
 _logger = logging.getLogger(__name__)
 
@@ -43,6 +50,14 @@ class StoredSettings:
     def of_topic(self, topic: str, texts: Mapping[str, str]) -> dict[str, str]:
         """What holds of the settings of a topic."""
         return self._valid(topic_config_path(topic), texts, check_topic_setting)
+
+    def of_group(self, group_id: str, texts: Mapping[str, str]) -> dict[str, str]:
+        """What holds of the settings of a group."""
+        return self._valid(group_config_path(group_id), texts, check_group_setting)
+
+    def of_client_metrics(self, name: str, texts: Mapping[str, str]) -> dict[str, str]:
+        """What holds of a subscription to the metrics of clients."""
+        return self._valid(client_metrics_config_path(name), texts, check_client_metrics_setting)
 
     def ignore_all(self, topic: str | None, error: SettingError) -> None:
         """The settings of a topic, or with None those of brokers, contradict each other."""

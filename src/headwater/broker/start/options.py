@@ -57,7 +57,7 @@ def controller_options(settings: BrokerSettings) -> ControllerOptions:
         topic_deletion_enabled=settings.boolean("delete.topic.enable"),
         unclean_leader_election_enabled=settings.boolean("unclean.leader.election.enable"),
         validate_topic_configs=partial(check_topic_configs, settings),
-        validate_broker_configs=check_stored_configs,
+        validate_configs=partial(check_stored_configs, settings),
         create_topic_policy=load_topic_policy(settings.optional_text(POLICY_SETTING), texts),
     )
 

@@ -1,8 +1,8 @@
-"""Changing the settings of topics, brokers and loggers, as both APIs that do so need it.
+"""Changing the settings of topics, brokers, groups, clients' metrics and loggers, for both APIs.
 
 Each resource of a request is changed on its own, all of its settings or none. The broker that is
-asked works out what the settings of the resource shall be, and checks them: of a topic any broker
-can do so, of a broker only that broker itself, which clients ask for it. Then it has the controller
+asked works out what the settings of the resource shall be, and checks them: any broker can do so,
+but of a broker only that broker itself, which clients ask for it. Then it has the controller
 write them (`config_writes`). Two requests that change the same resource at once, wherever they were
 made, do not undo each other: the controller writes only if the settings are still those that a
 change was made for, and otherwise it is made again for the new ones.
@@ -20,15 +20,19 @@ from headwater.base.ids import validate_topic_name
 from headwater.base.printable import listed, shortened
 from headwater.base.settings import SettingKind
 from headwater.broker.context import BrokerContext
+from headwater.broker.settings.client_metrics import check_client_metrics_name
 from headwater.broker.settings.config_changes import (
     ConfigOperation,
     Operation,
     check_broker_configs,
     check_distinct,
+    check_stored_configs,
     check_topic_configs,
     merge,
 )
 from headwater.broker.settings.logger_levels import check_level, set_level
+from headwater.broker.settings.rows.client_metrics import CLIENT_METRICS_SETTINGS
+from headwater.broker.settings.rows.groups import GROUP_SETTINGS
 from headwater.broker.settings.tables import BROKER_SETTINGS, TOPIC_SETTINGS
 from headwater.broker.topics.config_writes import write_configs
 from headwater.cluster.controller.config_changes import ConfigConflictError
@@ -80,6 +84,8 @@ async def _alter(broker: BrokerContext, change: ResourceChange, *, validate_only
         resource = topic_resource(broker, change.name)
     elif change.resource_type == ResourceType.BROKER:
         resource = broker_resource(broker, change.name)
+    elif change.resource_type in (ResourceType.GROUP, ResourceType.CLIENT_METRICS):
+        resource = named_resource(change.resource_type, change.name)
     elif change.resource_type == ResourceType.BROKER_LOGGER and not change.replaces:
         check_own_id(broker, change.name)
         _alter_loggers(change.operations, validate_only=validate_only)
@@ -122,6 +128,19 @@ def merged_configs(
         inherited = TOPIC_SETTINGS.inherit(settings.values)
         configs = merge(base, change.operations, TOPIC_SETTINGS, inherited.optional_texts)
         check_topic_configs(settings, configs, present)
+        return configs
+    if resource.kind is ResourceKind.GROUP:
+        inherited = GROUP_SETTINGS.inherit(settings.values)
+        configs = merge(base, change.operations, GROUP_SETTINGS, inherited.optional_texts)
+        check_stored_configs(settings, resource, configs, present)
+        return configs
+    if resource.kind is ResourceKind.CLIENT_METRICS:
+        for operation in change.operations:
+            if operation.operation != Operation.DELETE:
+                check_client_metrics_name(operation.name)
+        nothing = CLIENT_METRICS_SETTINGS.defaults()
+        configs = merge(base, change.operations, CLIENT_METRICS_SETTINGS, nothing.optional_texts)
+        check_stored_configs(settings, resource, configs, present)
         return configs
     values = settings.values if resource.name else settings.static
     configs = merge(base, change.operations, BROKER_SETTINGS, values.optional_texts)
@@ -168,6 +187,13 @@ def broker_resource(broker: BrokerContext, name: str) -> ConfigResource:
         check_own_id(broker, name)
         name = str(broker.node_id)
     return ConfigResource(ResourceKind.BROKER, name)
+
+
+def named_resource(resource_type: int, name: str) -> ConfigResource:
+    """A group, or a subscription to clients' metrics; it need not exist."""
+    if not name:
+        raise _invalid_request("Groups and client metrics have names, and the request gives none.")
+    return ConfigResource(ResourceKind(resource_type), name)
 
 
 def check_own_id(broker: BrokerContext, name: str) -> None:

@@ -7,7 +7,14 @@ from typing import Final
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.printable import printable
-from headwater.cli.configs.arguments import BROKER_LOGGERS, BROKERS, TOPICS, Entity
+from headwater.cli.configs.arguments import (
+    BROKER_LOGGERS,
+    BROKERS,
+    CLIENT_METRICS,
+    GROUPS,
+    TOPICS,
+    Entity,
+)
 from headwater.client.admin import (
     ConfigChange,
     ConfigEntry,
@@ -25,12 +32,16 @@ _RESOURCE_TYPES: Final = {
     TOPICS: ResourceType.TOPIC,
     BROKERS: ResourceType.BROKER,
     BROKER_LOGGERS: ResourceType.BROKER_LOGGER,
+    GROUPS: ResourceType.GROUP,
+    CLIENT_METRICS: ResourceType.CLIENT_METRICS,
 }
 #: The source of a setting that was set for just this kind of entity.
 _OWN_SOURCES: Final = {
     TOPICS: ConfigSource.DYNAMIC_TOPIC_CONFIG,
     BROKERS: ConfigSource.DYNAMIC_BROKER_CONFIG,
     BROKER_LOGGERS: ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG,
+    GROUPS: ConfigSource.DYNAMIC_GROUP_CONFIG,
+    CLIENT_METRICS: ConfigSource.DYNAMIC_CLIENT_METRICS_CONFIG,
 }
 
 
@@ -83,6 +94,10 @@ async def _entities(connection: ClusterConnection, entity: Entity) -> list[Entit
     if entity.entity_type == TOPICS:
         topics = await TopicOperations(connection).list_topics()
         return [entity._replace(name=topic.name) for topic in topics]
+    if entity.entity_type in (GROUPS, CLIENT_METRICS):
+        kind = _RESOURCE_TYPES[entity.entity_type]
+        found = await ConfigOperations(connection).list_config_resources([kind])
+        return [entity._replace(name=resource.name) for resource in found]
     brokers = [entity._replace(name=str(number)) for number in sorted(connection.metadata.brokers)]
     return [*brokers, entity._replace(is_default=True)]
 

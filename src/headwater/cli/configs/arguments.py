@@ -15,9 +15,12 @@ import typer
 TOPICS = "topics"
 BROKERS = "brokers"
 BROKER_LOGGERS = "broker-loggers"
-ENTITY_TYPES = (TOPICS, BROKERS, BROKER_LOGGERS)
+GROUPS = "groups"
+CLIENT_METRICS = "client-metrics"
+ENTITY_TYPES = (TOPICS, BROKERS, BROKER_LOGGERS, GROUPS, CLIENT_METRICS)
 
-_SINGULAR = {TOPICS: "topic", BROKERS: "broker", BROKER_LOGGERS: "broker-logger"}
+_OF_BROKERS = (BROKERS, BROKER_LOGGERS)
+_SINGULAR = {kind: kind.removesuffix("s") for kind in ENTITY_TYPES}
 _CHANGE = re.compile(r"\s*([^=,\[\]]+?)\s*=\s*(\[[^\]]*\]|[^,]*)\s*(?:,|$)")
 
 
@@ -64,7 +67,7 @@ def check_entity(entity: Entity) -> Entity:
         raise typer.BadParameter(
             "only brokers have a default, and it has no name", param_hint="--entity-default"
         )
-    if kind != TOPICS and name is not None and not re.fullmatch("[0-9]+", name, re.ASCII):
+    if kind in _OF_BROKERS and name is not None and not re.fullmatch("[0-9]+", name, re.ASCII):
         raise typer.BadParameter(f"{name!r} is no broker's number", param_hint="--entity-name")
     if kind == BROKER_LOGGERS and name is None:
         raise typer.BadParameter("name the broker", param_hint="--entity-name")

@@ -1,4 +1,4 @@
-"""`headwater configs`: show and change the settings of topics, brokers and their loggers.
+"""`headwater configs`: show and change the settings of topics, brokers, groups and the like.
 
 In words or with the flags of Kafka's own tool, which `flag_form` turns into words.
 """
@@ -12,7 +12,9 @@ import typer
 from headwater.cli.configs.arguments import (
     BROKER_LOGGERS,
     BROKERS,
+    CLIENT_METRICS,
     ENTITY_TYPES,
+    GROUPS,
     TOPICS,
     Entity,
     choose_entity,
@@ -24,13 +26,15 @@ from headwater.cli.options.cluster import TIMEOUT_MS, BootstrapServer, RequestTi
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
 HELP = """\
-Show and change the settings of topics and brokers.
+Show and change the settings of topics, brokers, groups and client metrics.
 
 In words, as the commands below:
 
     headwater configs describe --topic orders --all
 
     headwater configs alter --topic orders --add-config retention.ms=3600000
+
+    headwater configs alter --group billing --add-config consumer.session.timeout.ms=60000
 
 Or with the flags of Kafka's kafka-configs.sh:
 
@@ -50,7 +54,7 @@ EntityType: TypeAlias = Annotated[
 ]
 EntityName: TypeAlias = Annotated[
     str | None,
-    typer.Option("--entity-name", metavar="NAME", help="A topic's name or a broker's number."),
+    typer.Option("--entity-name", metavar="NAME", help="A name, or a broker's number."),
 ]
 EntityDefault: TypeAlias = Annotated[
     bool, typer.Option("--entity-default", help="What holds for all brokers of the cluster.")
@@ -66,6 +70,13 @@ BrokerDefaults: TypeAlias = Annotated[
 ]
 BrokerLogger: TypeAlias = Annotated[
     str | None, typer.Option("--broker-logger", metavar="ID", help="A broker's log levels.")
+]
+Group: TypeAlias = Annotated[
+    str | None, typer.Option("--group", metavar="NAME", help="A consumer group's settings.")
+]
+ClientMetrics: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--client-metrics", metavar="NAME", help="A subscription to clients' metrics."),
 ]
 
 
@@ -87,6 +98,8 @@ def describe(
     broker: Broker = None,
     broker_defaults: BrokerDefaults = False,
     broker_logger: BrokerLogger = None,
+    group: Group = None,
+    client_metrics: ClientMetrics = None,
     show_all: Annotated[
         bool, typer.Option("--all", help="Those that were never changed, too.")
     ] = False,
@@ -98,7 +111,13 @@ def describe(
         entity_type,
         entity_name,
         entity_default,
-        {TOPICS: topic, BROKERS: broker, BROKER_LOGGERS: broker_logger},
+        {
+            TOPICS: topic,
+            BROKERS: broker,
+            BROKER_LOGGERS: broker_logger,
+            GROUPS: group,
+            CLIENT_METRICS: client_metrics,
+        },
         broker_defaults,
     )
     from headwater.cli.configs.actions import describe_configs
@@ -134,15 +153,23 @@ def alter(
     broker: Broker = None,
     broker_defaults: BrokerDefaults = False,
     broker_logger: BrokerLogger = None,
+    group: Group = None,
+    client_metrics: ClientMetrics = None,
     bootstrap_server: BootstrapServer = None,
     timeout_ms: RequestTimeout = TIMEOUT_MS,
 ) -> None:
-    """Change settings of one topic, one broker, or the default of all brokers."""
+    """Change settings of one topic, broker, group or the like, or the default of all brokers."""
     entity = choose_entity(
         entity_type,
         entity_name,
         entity_default,
-        {TOPICS: topic, BROKERS: broker, BROKER_LOGGERS: broker_logger},
+        {
+            TOPICS: topic,
+            BROKERS: broker,
+            BROKER_LOGGERS: broker_logger,
+            GROUPS: group,
+            CLIENT_METRICS: client_metrics,
+        },
         broker_defaults,
     )
     _require_one(entity)

@@ -36,13 +36,14 @@ from headwater.base.printable import counted
 from headwater.base.randomness import SeededRandom
 from headwater.cluster.brokers.changes import UNCLEAN_ELECTION_SETTING, BrokerChanges
 from headwater.cluster.controller.change_turns import ChangeTurns
-from headwater.cluster.controller.config_changes import plan_config_change
+from headwater.cluster.controller.config_changes import is_gone, plan_config_change
 from headwater.cluster.controller.election import Election
 from headwater.cluster.controller.producer_ids import BLOCK_SIZE, plan_block
 from headwater.cluster.controller.publisher import Publisher
 from headwater.cluster.controller.writes import ControllerWrites
 from headwater.cluster.image.change import ImageChange, ImageEdits
 from headwater.cluster.image.image import (
+    NO_CONFIGS,
     ClusterImage,
     ConfigImage,
     ConfigResource,
@@ -207,16 +208,22 @@ class Controller:
         """
 
         async def change() -> int:
-            operation = plan_config_change(resource, configs, version, self.image)
-            present = self.image.config(resource).configs
+            operations = plan_config_change(resource, configs, version, self.image)
+            present = self.image.config(resource)
             if resource.kind is ResourceKind.TOPIC:
-                self._options.validate_topic_configs(configs, present)
+                self._options.validate_topic_configs(configs, present.configs)
             else:
-                self._options.validate_broker_configs(resource.name, configs, present)
-            await self._writes.multi([operation])
-            new_version = self.image.config(resource).version + 1
+                self._options.validate_configs(resource, configs, present.configs)
+            if not operations:
+                return present.version
+            await self._writes.multi(operations)
             edits = ImageEdits()
-            edits.configs[resource] = ConfigImage(MappingProxyType(dict(configs)), new_version)
+            if is_gone(resource, configs):
+                new_version = NO_CONFIGS
+                edits.configs[resource] = None
+            else:
+                new_version = present.version + 1
+                edits.configs[resource] = ConfigImage(MappingProxyType(dict(configs)), new_version)
             self._publisher.announce(edits.apply(self.image))
             if UNCLEAN_ELECTION_SETTING in configs:
                 # Partitions may be waiting for exactly this.

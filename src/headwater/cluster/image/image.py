@@ -82,10 +82,13 @@ class ResourceKind(IntEnum):
 
     TOPIC = 2
     BROKER = 4
+    CLIENT_METRICS = 16
+    GROUP = 32
 
 
 class ConfigResource(NamedTuple):
-    """A topic by its name, a broker by its number, or all brokers by the empty name."""
+    """A topic, a group or a subscription to clients' metrics by its name, a broker by its number,
+    or all brokers by the empty name."""
 
     kind: ResourceKind
     name: str
@@ -131,6 +134,18 @@ class ClusterImage:
         """What is set dynamically for a broker itself, or with None for all brokers."""
         name = "" if broker_id is None else str(broker_id)
         return self.config(ConfigResource(ResourceKind.BROKER, name)).configs
+
+    def group_configs(self, group_id: str) -> Mapping[str, str]:
+        """What is set for a group itself; it need not exist."""
+        return self.config(ConfigResource(ResourceKind.GROUP, group_id)).configs
+
+    def client_metrics_configs(self, name: str) -> Mapping[str, str]:
+        """What a subscription to the metrics of clients says; it need not exist."""
+        return self.config(ConfigResource(ResourceKind.CLIENT_METRICS, name)).configs
+
+    def configured(self, kind: ResourceKind) -> list[str]:
+        """The names of all resources of a kind for which something is set."""
+        return sorted(each.name for each in self.configs if each.kind is kind)
 
     def config(self, resource: ConfigResource) -> ConfigImage:
         """What is set for a resource, with the version to name when changing it."""

@@ -20,6 +20,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from types import MappingProxyType
+from typing import Final
 
 from headwater.cluster.brokers.registration import load_brokers
 from headwater.cluster.controller.election import controller_named
@@ -53,17 +54,27 @@ from headwater.cluster.node_documents import (
 )
 from headwater.cluster.node_locations import (
     BROKER_CONFIGS,
+    CLIENT_METRICS_CONFIGS,
     CLUSTER_ID,
     CONTROLLER,
     DEFAULT_ENTITY,
+    GROUP_CONFIGS,
     TOPIC_CONFIGS,
     TOPICS,
+    name_of_node,
     partition_state_path,
     topic_path,
 )
 from headwater.cluster.store.metadata_store import MetadataStore, Node
 
 _logger = logging.getLogger(__name__)
+
+_CONFIG_NODES: Final = {
+    TOPIC_CONFIGS: ResourceKind.TOPIC,
+    BROKER_CONFIGS: ResourceKind.BROKER,
+    CLIENT_METRICS_CONFIGS: ResourceKind.CLIENT_METRICS,
+    GROUP_CONFIGS: ResourceKind.GROUP,
+}
 
 
 def unwritten_partition(replicas: tuple[int, ...]) -> PartitionImage:
@@ -77,8 +88,9 @@ async def load_image(store: MetadataStore) -> ClusterImage:
     cluster_id = await store.exists(CLUSTER_ID)
     controller = await store.exists(CONTROLLER)
     topics, unreadable = await _load_topics(store)
-    configs = await _load_configs(store, TOPIC_CONFIGS, ResourceKind.TOPIC)
-    configs |= await _load_configs(store, BROKER_CONFIGS, ResourceKind.BROKER)
+    configs: dict[ConfigResource, ConfigImage] = {}
+    for parent, kind in _CONFIG_NODES.items():
+        configs |= await _load_configs(store, parent, kind)
     return ClusterImage(
         cluster_id="" if cluster_id is None else decode_cluster_id(CLUSTER_ID, cluster_id.data),
         controller_id=NO_CONTROLLER if controller is None else controller_named(controller),
@@ -207,10 +219,13 @@ def _configs(path: str, data: bytes) -> Mapping[str, str]:
 
 
 def _resource(path: str, kind: ResourceKind, name: str) -> ConfigResource:
-    is_default = kind is ResourceKind.BROKER and name == DEFAULT_ENTITY
-    resource = ConfigResource(kind, "" if is_default else name)
     try:
+        if kind is ResourceKind.BROKER and name == DEFAULT_ENTITY:
+            name = ""
+        elif kind in (ResourceKind.CLIENT_METRICS, ResourceKind.GROUP):
+            name = name_of_node(name)
+        resource = ConfigResource(kind, name)
         check_resource(resource)
-    except ImageFaultError as error:
+    except ValueError as error:
         raise corrupt(path, error) from error
     return resource

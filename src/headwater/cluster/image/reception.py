@@ -199,7 +199,7 @@ class _PartitionReader:
 
 def _edit_configs(edits: ImageEdits, image: ClusterImage, request: UpdateImageRequest) -> None:
     heard: dict[ConfigResource, ConfigImage | None] = {}
-    for told in request.configs:
+    for told in (*request.configs, *request.named_configs):
         resource = _heard_resource(told)
         if resource in heard:
             raise ImageFaultError(f"The settings of {resource.name!r} are told more than once.")

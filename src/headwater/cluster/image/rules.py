@@ -102,11 +102,16 @@ def check_broker(broker: BrokerInfo) -> None:
 
 
 def check_resource(resource: ConfigResource) -> None:
-    """A topic, a broker by its number in plain digits, or all brokers."""
+    """A topic, a broker by its number in plain digits, or all brokers; what else has any name."""
     if resource.kind is ResourceKind.TOPIC:
         check_topic_name(resource.name)
-    elif resource.name:
-        broker_id_from_text(resource.name)
+    elif resource.kind is ResourceKind.BROKER:
+        if resource.name:
+            broker_id_from_text(resource.name)
+    else:
+        check_text("The name of what has settings", resource.name)
+        if not resource.name:
+            raise ImageFaultError("What has settings needs a name.")
 
 
 def check_config(config: ConfigImage) -> None:

@@ -18,6 +18,7 @@ from headwater.cluster.image.image import (
     ConfigImage,
     ConfigResource,
     PartitionImage,
+    ResourceKind,
     TopicImage,
 )
 from headwater.wire.cluster_messages.update_image import (
@@ -70,9 +71,8 @@ class TouchedParts:
             for name, numbers in sorted(self.partitions.items())
             if name in image.topics and name not in self.topics
         ]
-        request.configs = [
-            _told_config(each, image.configs.get(each)) for each in sorted(self.configs)
-        ]
+        for each in sorted(self.configs):
+            _tell_config(request, each, image.configs.get(each))
         return request
 
 
@@ -84,7 +84,8 @@ def snapshot(image: ClusterImage) -> UpdateImageRequest:
     request.topics = [
         _told_topic(topic, range(len(topic.partitions))) for topic in image.topics.values()
     ]
-    request.configs = [_told_config(each, config) for each, config in image.configs.items()]
+    for each, config in image.configs.items():
+        _tell_config(request, each, config)
     return request
 
 
@@ -130,11 +131,14 @@ def _told_partition(number: int, partition: PartitionImage) -> UpdatedPartition:
     )
 
 
-def _told_config(resource: ConfigResource, config: ConfigImage | None) -> UpdatedConfig:
+def _tell_config(
+    request: UpdateImageRequest, resource: ConfigResource, config: ConfigImage | None
+) -> None:
     told = UpdatedConfig(kind=resource.kind, name=resource.name)
     if config is not None:
         told.version = config.version
         told.entries = [
             UpdatedConfigEntry(name=name, value=value) for name, value in config.configs.items()
         ]
-    return told
+    is_older_kind = resource.kind in (ResourceKind.TOPIC, ResourceKind.BROKER)
+    (request.configs if is_older_kind else request.named_configs).append(told)

@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
+from headwater.cluster.image.image import ConfigResource
+
 ValidateTopicConfigs = Callable[[Mapping[str, str], Mapping[str, str]], None]
-ValidateBrokerConfigs = Callable[[str, Mapping[str, str], Mapping[str, str]], None]
+ValidateConfigs = Callable[[ConfigResource, Mapping[str, str], Mapping[str, str]], None]
 
 #: As a number of partitions or replicas: what the cluster's settings say.
 USE_DEFAULT: Final = -1
@@ -77,10 +79,10 @@ def accept_any_configs(configs: Mapping[str, str], present: Mapping[str, str]) -
     """Stands in where nobody checks the configurations of topics."""
 
 
-def accept_any_broker_configs(
-    name: str, configs: Mapping[str, str], present: Mapping[str, str]
+def accept_any_other_configs(
+    resource: ConfigResource, configs: Mapping[str, str], present: Mapping[str, str]
 ) -> None:
-    """The same for the configurations of brokers."""
+    """The same for the configurations of anything else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ class ControllerOptions:
     #: Raises SettingError for a setting that a topic cannot have; the second mapping is what the
     #: topic has now.
     validate_topic_configs: ValidateTopicConfigs = accept_any_configs
-    #: Raises KafkaError for settings that a broker, by its number, or all brokers, by the empty
-    #: name, cannot be given; the second mapping is what is set now.
-    validate_broker_configs: ValidateBrokerConfigs = accept_any_broker_configs
+    #: Raises KafkaError for settings that anything but a topic cannot be given; the second mapping
+    #: is what is set now.
+    validate_configs: ValidateConfigs = accept_any_other_configs
     create_topic_policy: CreateTopicPolicy | None = None

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 
 from headwater.cluster.image.image import ClusterImage
 from headwater.coordinator.group.group_log import GroupLog
-from headwater.coordinator.live_settings import LiveSettings
+from headwater.coordinator.live_settings import LiveGroupSettings
 from headwater.coordinator.timers import Timers
 
 
 @dataclass(frozen=True, slots=True)
 class GroupEnvironment:
-    settings: LiveSettings
+    settings: LiveGroupSettings
     #: The cluster as this broker knows it now.
     image: Callable[[], ClusterImage]
     timers: Timers

@@ -5,6 +5,8 @@ and goes only on top of the version it begins at; a snapshot names everything, o
 The versions of one controller are numbered; `controller_epoch` tells those of different controllers
 apart, and a broker that has heard of a later controller refuses an earlier one. Topics whose nodes
 in the metadata store cannot be read are named, lest a snapshot without them pass for their end.
+
+`configs` has the settings of topics and of brokers, `named_configs` those of everything else.
 """
 
 import uuid
@@ -155,6 +157,7 @@ class UpdateImageRequest(Message):
         "deleted_topics",
         "from_version",
         "is_snapshot",
+        "named_configs",
         "removed_brokers",
         "to_version",
         "topics",
@@ -176,6 +179,7 @@ class UpdateImageRequest(Message):
         topics: list[UpdatedTopic] = NEW,
         configs: list[UpdatedConfig] = NEW,
         unreadable_topics: list[str] = NEW,
+        named_configs: list[UpdatedConfig] = NEW,
     ) -> None:
         self.cluster_id = cluster_id
         self.controller_id = controller_id
@@ -189,6 +193,7 @@ class UpdateImageRequest(Message):
         self.topics = [] if topics is NEW else topics
         self.configs = [] if configs is NEW else configs
         self.unreadable_topics = [] if unreadable_topics is NEW else unreadable_topics
+        self.named_configs = [] if named_configs is NEW else named_configs
 
     API_KEY = 10_000
     VERSIONS = VersionRange(0, 0)
@@ -206,8 +211,9 @@ class UpdateImageRequest(Message):
         Field("deleted_topics", "uuid", _V0, array=True),
         Field("topics", UpdatedTopic, _V0, array=True),
         Field("configs", UpdatedConfig, _V0, array=True),
-        # Tagged, so that brokers of earlier releases pass over it.
+        # Tagged, so that brokers of earlier releases pass over them.
         Field("unreadable_topics", "string", _V0, array=True, tag=0, tagged=_V0),
+        Field("named_configs", UpdatedConfig, _V0, array=True, tag=1, tagged=_V0),
     )
 
 

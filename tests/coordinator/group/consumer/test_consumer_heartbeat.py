@@ -9,6 +9,7 @@ from headwater.coordinator.group.classic.member import JoiningClient
 from headwater.coordinator.group.consumer.group import ConsumerGroup
 from headwater.coordinator.group.consumer.member import MemberState
 from headwater.wire.messages.consumer_group_heartbeat import TopicPartitions
+from tests.support.fakes.peers.config_image import FakeConfigImage
 from tests.support.worlds.consumer_world import GROUP, Client, ConsumerWorld, settle_group
 
 VERSION_0 = JoiningClient("client", "/10.0.0.1", 0)
@@ -84,6 +85,27 @@ def test_a_complete_request_is_told_the_assignment_again() -> None:
     assert response.assignment is not None
     assert world.named(response.assignment.topic_partitions) == client.partitions
     assert len(world.topic) == written
+
+
+def test_a_groups_own_settings_hold_from_the_next_heartbeat_on() -> None:
+    world = ConsumerWorld({"orders": 2})
+    client = Client(world, "a", ["orders"])
+    client.join()
+    assert client.beat().heartbeat_interval_ms == 5_000
+    own = {"consumer.heartbeat.interval.ms": "9000", "consumer.session.timeout.ms": "60000"}
+    world.settings.take_image(FakeConfigImage(groups={GROUP: own}))
+    assert client.beat().heartbeat_interval_ms == 9_000
+    world.advance(59_999)
+    assert "a" in world.group().members
+    client.beat()
+    # A coordinator that takes over goes by them as well.
+    world.take_over()
+    world.advance(59_999)
+    assert "a" in world.group().members
+    world.settings.take_image(FakeConfigImage())
+    assert client.beat().heartbeat_interval_ms == 5_000
+    world.advance(45_000)
+    assert world.refusal(client.request()) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_groups_and_members_that_are_not_there() -> None:

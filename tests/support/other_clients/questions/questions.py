@@ -49,6 +49,8 @@ _OWN = frozenset(
 _OWN_SETTINGS = frozenset(
     {"min.insync.replicas", "records.validation", "max.decompressed.message.bytes"}
 )
+#: What an older answer says in the place of an error: no wording, but a word.
+_NO_ERROR = "NONE"
 #: Lists whose order means nothing, by what tells their elements apart.
 _UNORDERED = ("name", "topic", "partition_index", "partition", "resource_name", "resource_type")
 
@@ -96,7 +98,8 @@ def plain(value: object, version: int) -> object:
         return {
             field.name: _masked(field.name, getattr(value, field.name), version)
             for field in value.FIELDS
-            if field.exists_in(version) and field.name not in _OWN
+            if field.exists_in(version)
+            and (field.name not in _OWN or getattr(value, field.name) == _NO_ERROR)
         }
     if isinstance(value, list):
         items: list[Any] = [plain(each, version) for each in value if not _is_own(each)]

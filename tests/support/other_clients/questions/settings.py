@@ -15,9 +15,10 @@ from headwater.wire.messages.incremental_alter_configs import (
     AlterConfigsResource as IncrementalResource,
 )
 from headwater.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from headwater.wire.messages.list_config_resources import ListConfigResourcesRequest
 from tests.support.other_clients.questions.questions import Conversation
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
 
@@ -139,3 +140,70 @@ def altered_settings(conversation: Conversation) -> None:
         return IncrementalAlterConfigsRequest(resources=[resource, resource])
 
     conversation.ask("incremental the same twice", same_twice)
+
+
+def named_settings(conversation: Conversation) -> None:
+    """Of groups, and of subscriptions to clients' metrics."""
+    session, heartbeat = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+
+    def alter(
+        label: str, kind: int, name: str, *changes: tuple[str, int, str | None], dry: bool = False
+    ) -> None:
+        configs = [
+            IncrementalConfig(name=each, config_operation=operation, value=value)
+            for each, operation, value in changes
+        ]
+        resource = IncrementalResource(resource_type=kind, resource_name=name, configs=configs)
+        conversation.ask(
+            f"alter {label}",
+            lambda _: IncrementalAlterConfigsRequest(resources=[resource], validate_only=dry),
+        )
+
+    def look(label: str, kind: int, name: str, *names: str) -> None:
+        # When Kafka's broker serves a new topic it has all before too.
+        conversation.create("-".join(["behind", *re.findall("[a-z]+", label)]))
+        resource = DescribeConfigsResource(
+            resource_type=kind, resource_name=name, configuration_keys=list(names) or None
+        )
+        request = DescribeConfigsRequest(resources=[resource], include_synonyms=True)
+        conversation.ask(f"look {label}", lambda _: request)
+        listing = ListConfigResourcesRequest(resource_types=[kind])
+        conversation.ask(f"list {label}", lambda _: listing)
+
+    of_group = (session, heartbeat, "no.such")
+    look("at a group before", GROUP, "readers", *of_group)
+    look("at no group", GROUP, "", *of_group)
+    alter("a group", GROUP, "readers", (session, SET, "50000"))
+    alter("a group with spaces", GROUP, "a b/c", (heartbeat, SET, "6000"))
+    alter("a group dry", GROUP, "dry", (heartbeat, SET, "6000"), dry=True)
+    look("at a group", GROUP, "readers", *of_group)
+    look("at the other", GROUP, "a b/c", *of_group)
+    for value in ("44999", "60001", "0", "-1", "x", "", "1.5", "99999999999"):
+        alter(f"a session to {value}", GROUP, "readers", (session, SET, value))
+    for value in ("4999", "15001", "x"):
+        alter(f"heartbeats to {value}", GROUP, "readers", (heartbeat, SET, value))
+    alter("an unknown one", GROUP, "readers", ("no.such", SET, "1"))
+    alter("an unknown one away", GROUP, "readers", ("no.such", DELETE, None))
+    alter("a number by more", GROUP, "readers", (session, APPEND, "1"))
+    alter("to null", GROUP, "readers", (session, SET, None))
+    alter("no group", GROUP, "", (session, SET, "50000"))
+    alter("twice", GROUP, "readers", (session, SET, "50000"), (session, SET, "50001"))
+    look("at the same group", GROUP, "readers", *of_group)
+
+    of_metrics = ("interval.ms", "match", "metrics", "no.such")
+    look("at metrics before", CLIENT_METRICS, "m")
+    look("at no metrics", CLIENT_METRICS, "")
+    some = ("metrics", SET, "org.apache.kafka.,x"), ("interval.ms", SET, "1000")
+    alter("metrics", CLIENT_METRICS, "m", *some, ("match", SET, " client_id = a.* , client_id=b"))
+    look("at metrics", CLIENT_METRICS, "m", *of_metrics)
+    for value in ("99", "100", "3600000", "3600001", "-1", "x", ""):
+        alter(f"an interval to {value}", CLIENT_METRICS, "m", ("interval.ms", SET, value))
+    for value in ("nope=a", "client_id", "client_id=", "client_id=a=b", "client_id=[a", "", ","):
+        alter(f"clients to {value}", CLIENT_METRICS, "m", ("match", SET, value))
+    alter("unknown metrics", CLIENT_METRICS, "m", ("no.such", SET, "1"))
+    alter("unknown metrics away", CLIENT_METRICS, "m", ("no.such", DELETE, None))
+    alter("metrics to null", CLIENT_METRICS, "m", ("interval.ms", SET, None))
+    alter("no metrics", CLIENT_METRICS, "", ("interval.ms", SET, "1000"))
+    look("at other metrics", CLIENT_METRICS, "m", *of_metrics)
+    alter("all away", CLIENT_METRICS, "m", *((name, DELETE, None) for name in of_metrics[:3]))
+    look("at metrics behind", CLIENT_METRICS, "m")

@@ -30,6 +30,7 @@ from headwater.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     TopicRequest,
 )
+from headwater.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from headwater.wire.messages.init_producer_id import InitProducerIdRequest
 from headwater.wire.messages.list_config_resources import ListConfigResourcesRequest
 from headwater.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -199,6 +200,26 @@ def create_partitions(conversation: Conversation) -> None:
         return CreatePartitionsRequest(topics=[topic, topic], timeout_ms=9_000)
 
     conversation.ask("grow twice", twice)
+
+
+def elections(conversation: Conversation) -> None:
+    conversation.create("led", 2)
+
+    def elect(label: str, kind: int, *named: TopicPartitions, everything: bool = False) -> None:
+        request = ElectLeadersRequest(
+            election_type=kind,
+            topic_partitions=None if everything else list(named),
+            timeout_ms=9_000,
+        )
+        conversation.ask(f"elect {label} by {kind}", partial(_always, request))
+
+    for kind in (0, 1, 7):
+        led = TopicPartitions(topic="led", partitions=[0, 1, 9])
+        elect("some", kind, led, TopicPartitions(topic="stranger", partitions=[0]))
+        elect("twice", kind, TopicPartitions(topic="led", partitions=[0, 0]), led)
+        elect("nothing", kind)
+        elect("no partitions", kind, TopicPartitions(topic="led", partitions=[]))
+        elect("everything", kind, everything=True)
 
 
 def the_cluster(conversation: Conversation) -> None:

@@ -3,7 +3,7 @@
 from typing import Final
 
 from headwater.base.settings import DynamicScope, Setting, SettingKind, SettingTable
-from headwater.broker.settings.rows.reasons import NO_GROUP_SETTINGS, ONE_LOOP
+from headwater.broker.settings.rows.reasons import ONE_LOOP
 
 _INT, _LONG, _SHORT = SettingKind.INT, SettingKind.LONG, SettingKind.SHORT
 _STRING, _LIST, _BOOLEAN = SettingKind.STRING, SettingKind.LIST, SettingKind.BOOLEAN
@@ -56,15 +56,15 @@ _GROUPS = [
     Setting("group.consumer.session.timeout.ms", _INT, 45_000, "The session of members of the "
             "newer protocol.", lower=1),
     Setting("group.consumer.min.session.timeout.ms", _INT, 45_000, "The shortest that a group may "
-            "set for itself.", lower=1, without_effect=NO_GROUP_SETTINGS),
+            "set for itself.", lower=1),
     Setting("group.consumer.max.session.timeout.ms", _INT, 60_000, "The longest that a group may "
-            "set for itself.", lower=1, without_effect=NO_GROUP_SETTINGS),
+            "set for itself.", lower=1),
     Setting("group.consumer.heartbeat.interval.ms", _INT, 5_000, "How often members of the newer "
             "protocol are told to report.", lower=1),
     Setting("group.consumer.min.heartbeat.interval.ms", _INT, 5_000, "The shortest such interval "
-            "that a group may set for itself.", lower=1, without_effect=NO_GROUP_SETTINGS),
+            "that a group may set for itself.", lower=1),
     Setting("group.consumer.max.heartbeat.interval.ms", _INT, 15_000, "The longest such interval "
-            "that a group may set for itself.", lower=1, without_effect=NO_GROUP_SETTINGS),
+            "that a group may set for itself.", lower=1),
     Setting("group.consumer.max.size", _INT, _INT_MAX, "How many members a group of the newer "
             "protocol may have.", lower=1),
     Setting("group.consumer.assignors", _LIST, ("uniform", "range"), "How the newer protocol "

@@ -10,7 +10,7 @@ NO_THROTTLE: Final = "Replication is not throttled."
 SESSIONS_TELL: Final = (
     "A broker is alive as long as its session with ZooKeeper: see zookeeper.session.timeout.ms."
 )
-NO_GROUP_SETTINGS: Final = "A group cannot have settings of its own."
+NO_TELEMETRY: Final = "Nothing here receives metrics of clients, so no client is asked for any."
 ONE_LOOP: Final = "One event loop does this; more cores are used by more brokers."
 NO_TIERED_STORAGE: Final = "There is no tiered storage: all of a log is on the broker's own disks."
 NO_QUORUM: Final = "There is no quorum of controllers; a metadata store coordinates the brokers."

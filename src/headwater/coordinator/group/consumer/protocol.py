@@ -110,13 +110,13 @@ class ConsumerProtocol:
         member = updated_member(before, request, client)
         check_metadata(draft.group, before, member, self._environment.settings)
         placed = self._rebalance.advance(draft, before, member, owned, now_ms)
-        integer = self._environment.settings.integer
-        session_ms = integer("group.consumer.session.timeout.ms")
+        group_integer = self._environment.settings.group_integer
+        session_ms = group_integer(request.group_id, "consumer.session.timeout.ms")
         self._timers.start(Deadline.SESSION, request.group_id, placed, session_ms)
         response = ConsumerGroupHeartbeatResponse(
             member_id=placed.member_id,
             member_epoch=placed.epoch,
-            heartbeat_interval_ms=integer("group.consumer.heartbeat.interval.ms"),
+            heartbeat_interval_ms=group_integer(request.group_id, "consumer.heartbeat.interval.ms"),
         )
         if is_complete(request) or placed.assigned != before.assigned:
             response.assignment = answered(placed.assigned)
@@ -226,7 +226,8 @@ class ConsumerProtocol:
         if member.classic is not None:
             session_ms = member.classic.session_timeout_ms
         else:
-            session_ms = self._environment.settings.integer("group.consumer.session.timeout.ms")
+            group_integer = self._environment.settings.group_integer
+            session_ms = group_integer(group.group_id, "consumer.session.timeout.ms")
             self._rebalance.watch_revocation(group.group_id, member)
         self._timers.start(Deadline.SESSION, group.group_id, member, session_ms)
 

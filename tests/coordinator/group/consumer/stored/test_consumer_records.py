@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import uuid
 
-from headwater.broker.settings.tables import BROKER_SETTINGS
+from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.cluster.image.image import ClusterImage
 from headwater.coordinator.group.consumer.group import ConsumerGroup
 from headwater.coordinator.group.consumer.member import (
@@ -61,7 +61,7 @@ TOPIC_BYTES = bytes(range(1, 17))
 
 
 def shard() -> GroupShard:
-    values = BROKER_SETTINGS.parse({}, "")
+    values = BrokerSettings.from_texts({"broker.id": "0"})
     return GroupShard(GroupEnvironment(values, ClusterImage, ManualTimers(), random.Random(1)))
 
 
