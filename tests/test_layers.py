@@ -162,7 +162,9 @@ _ROOMS: dict[str, dict[str, set[str]]] = {
         "transactions": {"idempotence", "sending"},
     },
     "cli": {
-        "configs": {"options"},
+        "completion": set(),
+        "configs": {"options", "output"},
+        "demo": set(),
         "doctor": {"metrics", "options", "output", "serve"},
         "elections": {"options", "output"},
         "groups": {"options", "output"},
@@ -175,9 +177,9 @@ _ROOMS: dict[str, dict[str, set[str]]] = {
         "pipeline": {"options", "output"},
         "records": {"options", "output"},
         "serve": set(),
-        "topics": {"options"},
+        "topics": {"options", "output"},
         "transactions": {"options", "output"},
-        "zookeeper": set(),
+        "zookeeper": {"output"},
     },
 }
 

@@ -5,6 +5,9 @@ it; the list in the help is made from the table here.
 
 What goes wrong is told in one sentence on standard error. Exit codes: 0 for success, 1 for failure,
 2 for a command line that makes no sense. `HEADWATER_DEBUG=1` shows the traceback instead.
+
+When a shell asks what a Tab should offer (`completion`), it runs this command with the words so far
+in the environment, and typer answers in place of the command.
 """
 
 import importlib
@@ -20,14 +23,17 @@ from headwater import __version__
 from headwater.base.errors import KafkaError
 from headwater.base.printable import printable
 from headwater.base.setting import SettingError
+from headwater.cli.completion.words import COMPLETE_VARIABLE, prepare_completion
 from headwater.cli.flag_form import in_words, with_empty_values
+from headwater.cli.usage import USAGE_ERROR, help_hint, tells_usage_itself, usage_sentence
 
 
 class Subcommand(NamedTuple):
     """A module of this package with a `typer.Typer` called `app`, and its line in the help.
 
     An action is a command of that app that may be given as a flag too; a word is one that may not.
-    `valueless` are the options of an action that may come without a value.
+    `valueless` are the options of an action that may come without a value; a subcommand without
+    actions has them under the empty name.
     """
 
     module: str
@@ -55,7 +61,7 @@ SUBCOMMANDS: Final = {
     "produce": Subcommand("records.produce", "Write lines from standard input to a topic."),
     "consume": Subcommand("records.consume", "Print the records of topics."),
     "get-offsets": Subcommand(
-        "records.get_offsets", "Print the first, last or timely offsets of partitions."
+        "records.get_offsets", "Print the first or next offsets of partitions, or those of a time."
     ),
     "delete-records": Subcommand("records.delete_records", "Delete the records before an offset."),
     "elect-leaders": Subcommand("elections.command", "Have partitions elect their leaders."),
@@ -75,35 +81,52 @@ SUBCOMMANDS: Final = {
     "doctor": Subcommand("doctor.command", "Say what is wrong with a broker or a cluster."),
     "perf": Subcommand("perf.command", "Measure any Kafka-compatible cluster."),
     "pipeline": Subcommand("pipeline.command", "Run declared pipelines on Spark."),
+    "demo": Subcommand(
+        "demo.command",
+        "See it all at work: a broker, a shop's orders, pipelines on Spark.",
+        valueless={"": ("--keep",)},
+    ),
     "log": Subcommand("log.command", "Look into a broker's log files and verify them."),
     "lake": Subcommand(
         "lake.command", "Look into lake tables, verify and compact them, replay archives."
     ),
+    "completion": Subcommand(
+        "completion.command", "Print what a shell needs to complete with Tab."
+    ),
 }
+
+EXIT_USAGE: Final = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    given = _in_words(list(sys.argv[1:] if arguments is None else arguments))
+    given = in_words_of_subcommand(list(sys.argv[1:] if arguments is None else arguments))
+    if COMPLETE_VARIABLE in os.environ:
+        given = prepare_completion(in_words_of_subcommand)
     debugging = os.environ.get("HEADWATER_DEBUG") == "1"
     try:
-        build_app(given)(args=given, prog_name="headwater")
+        code = build_app(given)(args=given, prog_name="headwater", standalone_mode=False)
     except SystemExit as finished:
         return _exit_code(finished)
+    except USAGE_ERROR as mistake:
+        if not tells_usage_itself(mistake):
+            print(f"headwater: {usage_sentence(mistake, _actions(given))}", file=sys.stderr)
+            print(help_hint(mistake), file=sys.stderr)
+        return EXIT_USAGE
     except Exception as failure:
         if debugging:
             raise
         for sentence in describe_failure(failure):
             print(f"headwater: {printable(sentence)}", file=sys.stderr)
         return 1
-    return 0
+    return code if isinstance(code, int) else 0
 
 
 def build_app(arguments: Sequence[str]) -> typer.Typer:
     """The command with the subcommand that `arguments` name; the others only show up in help."""
     app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
     app.callback()(_root)
-    named = next((argument for argument in arguments if not argument.startswith("-")), None)
+    named = _named(arguments)
     for name, subcommand in SUBCOMMANDS.items():
         if name == named:
             module = importlib.import_module(f"headwater.cli.{subcommand.module}")
@@ -125,7 +148,7 @@ def _add_loaded(app: typer.Typer, name: str, subapp: typer.Typer) -> None:
         app.add_typer(subapp, name=name)
 
 
-def _in_words(arguments: list[str]) -> list[str]:
+def in_words_of_subcommand(arguments: list[str]) -> list[str]:
     """The command line with the action of a subcommand as a word, if it came as a flag."""
     for position, argument in enumerate(arguments):
         if not argument.startswith("-"):
@@ -134,9 +157,21 @@ def _in_words(arguments: list[str]) -> list[str]:
             if subcommand is None:
                 return arguments
             rest = in_words(rest, subcommand.actions, subcommand.words)
-            valueless = subcommand.valueless.get(rest[0], ()) if rest else ()
+            action = rest[0] if rest and subcommand.actions else ""
+            valueless = subcommand.valueless.get(action, ())
             return front + with_empty_values(rest, valueless)
     return arguments
+
+
+def _actions(arguments: Sequence[str]) -> tuple[str, ...]:
+    """The actions of the subcommand that is named."""
+    named = SUBCOMMANDS.get(_named(arguments) or "")
+    return () if named is None else named.actions
+
+
+def _named(arguments: Sequence[str]) -> str | None:
+    """The subcommand, if there is one."""
+    return next((argument for argument in arguments if not argument.startswith("-")), None)
 
 
 def describe_failure(failure: Exception) -> Sequence[str]:

@@ -112,6 +112,13 @@ class PeerChannel(FrameProtocol):
             is_late = isinstance(error, TimeoutError) and limit.expired()
             reason = f"no answer within {timeout_s:g} s" if is_late else _reason(error)
             raise PeerUnavailableError(f"Cannot connect to {peer}: {reason}.") from error
+        except PeerUnavailableError as error:
+            # Somebody listens there who has no answer to a client's first question.
+            channel._abort()
+            raise PeerUnavailableError(
+                f"Cannot connect to {peer}: it ends the connection instead of answering; is it a "
+                "Kafka broker, without TLS?"
+            ) from error
         except BaseException:
             channel._abort()
             raise

@@ -53,18 +53,19 @@ _SEGMENTS = [
     Setting("log.roll.ms", _LONG, None, "The age by message time at which a new segment begins.",
             lower=1, dynamic=_DYNAMIC, topic_name="segment.ms",
             synonyms=(Synonym("log.roll.hours", _HOUR_MS),)),
-    Setting("log.roll.hours", _INT, 168, "The same in hours, where log.roll.ms is not set.",
-            lower=1),
+    Setting("log.roll.hours", _INT, 168, "The age by message time, in hours, at which a new "
+            "segment begins; log.roll.ms beats it.", lower=1),
     Setting("log.roll.jitter.ms", _LONG, None, "By how much, at random, a segment may begin "
             "earlier, so that not all logs of a broker begin one at once.",
             lower=0, dynamic=_DYNAMIC, topic_name="segment.jitter.ms",
             synonyms=(Synonym("log.roll.jitter.hours", _HOUR_MS),)),
-    Setting("log.roll.jitter.hours", _INT, 0, "The same in hours, where log.roll.jitter.ms is not "
-            "set.", lower=0),
+    Setting("log.roll.jitter.hours", _INT, 0, "By how many hours, at random, a segment may begin "
+            "earlier; log.roll.jitter.ms beats it.", lower=0),
     Setting("log.index.size.max.bytes", _INT, 10 << 20, "The size at which an index is full, so "
             "that a new segment begins.",
             lower=4, dynamic=_DYNAMIC, topic_name="segment.index.bytes"),
-    Setting("log.index.interval.bytes", _INT, 4096, "An index has one entry for so many bytes.",
+    Setting("log.index.interval.bytes", _INT, 4096, "How many bytes of a log share one entry of an "
+            "index.",
             lower=0, dynamic=_DYNAMIC, topic_name="index.interval.bytes"),
     Setting("log.preallocate", _BOOLEAN, False, "Whether a segment's file gets its full size when "
             "it is created.", dynamic=_DYNAMIC, topic_name="preallocate",
@@ -96,17 +97,17 @@ _MESSAGES = [
             "producer's or that of the append.", choices=tuple(_TIMESTAMP_TYPES), dynamic=_DYNAMIC,
             topic_name="message.timestamp.type"),
     Setting("log.message.timestamp.before.max.ms", _LONG, LONG_MAX, "How far a producer's time may "
-            "lie before the broker's.",
+            "be behind the broker's.",
             lower=0, dynamic=_DYNAMIC, topic_name="message.timestamp.before.max.ms"),
     Setting("log.message.timestamp.after.max.ms", _LONG, _HOUR_MS, "How far a producer's time may "
-            "lie behind the broker's.",
+            "be ahead of the broker's.",
             lower=0, dynamic=_DYNAMIC, topic_name="message.timestamp.after.max.ms"),
 ]
 _FLUSHING = [
-    Setting("log.flush.interval.messages", _LONG, LONG_MAX, "After so many records a log is synced "
-            "to disk; 1 acknowledges nothing that is not.",
+    Setting("log.flush.interval.messages", _LONG, LONG_MAX, "After how many records a log is "
+            "synced to disk; with 1 nothing is acknowledged that is not there.",
             lower=1, dynamic=_DYNAMIC, topic_name="flush.messages"),
-    Setting("log.flush.interval.ms", _LONG, None, "How long a record may wait for being synced to "
+    Setting("log.flush.interval.ms", _LONG, None, "How long a record may wait to be synced to "
             "disk; by default as long as log.flush.scheduler.interval.ms says.",
             lower=0, dynamic=_DYNAMIC, topic_name="flush.ms",
             synonyms=(Synonym("log.flush.scheduler.interval.ms"),)),
@@ -127,10 +128,10 @@ _RETENTION = [
             lower=-1, dynamic=_DYNAMIC, topic_name="retention.ms",
             synonyms=(Synonym("log.retention.minutes", 60_000),
                       Synonym("log.retention.hours", _HOUR_MS))),
-    Setting("log.retention.minutes", _INT, None, "The same in minutes, where log.retention.ms is "
-            "not set.", lower=-1),
-    Setting("log.retention.hours", _INT, 168, "The same in hours, where neither log.retention.ms "
-            "nor log.retention.minutes is set.", lower=-1),
+    Setting("log.retention.minutes", _INT, None, "How many minutes records are kept at least; -1 "
+            "for ever; log.retention.ms beats it.", lower=-1),
+    Setting("log.retention.hours", _INT, 168, "How many hours records are kept at least; -1 for "
+            "ever; log.retention.ms and log.retention.minutes beat it.", lower=-1),
     Setting("log.retention.bytes", _LONG, -1, "How large a log may become before its oldest "
             "segments go; -1 for any size.", dynamic=_DYNAMIC, topic_name="retention.bytes"),
     Setting("log.retention.check.interval.ms", _LONG, 300_000, "How often logs are looked at for "
@@ -168,9 +169,8 @@ _COMPACTION = [
             "readers to see it.", lower=0, dynamic=_DYNAMIC, topic_name="delete.retention.ms"),
 ]
 _DIRECTORIES = [
-    Setting("log.dirs", _LIST, None, "The directories that hold logs, where log.dir is not "
-            "enough."),
-    Setting("log.dir", _STRING, "/tmp/kafka-logs", "The directory that holds logs, where log.dirs "
+    Setting("log.dirs", _LIST, None, "The directories that hold logs; it beats log.dir."),
+    Setting("log.dir", _STRING, "/tmp/kafka-logs", "The directory that holds logs, if log.dirs "
             "is not set."),
     Setting("log.dir.reserve.bytes", _INT, 8 << 20, "Room that each log directory sets aside for "
             "what must be written when its disk is full; 0 for none; not in Kafka.", lower=0),

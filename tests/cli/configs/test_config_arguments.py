@@ -47,17 +47,17 @@ def test_an_entity_is_named_in_one_way() -> None:
         (TOPICS, None, False, none, True),
         (None, None, False, {TOPICS: "x", BROKERS: "1"}, False),
     ):
-        with pytest.raises(typer.BadParameter, match="in one way"):
+        with pytest.raises(typer.BadParameter, match="belong to, once"):
             choose_entity(*wrong)
 
 
 @pytest.mark.parametrize(
     ("entity", "reason"),
     [
-        (Entity("users", "x"), "is none of topics, brokers, broker-loggers"),
+        (Entity("users", "x"), "is not one of topics, brokers, broker-loggers"),
         (Entity(TOPICS, None, is_default=True), "only brokers have a default"),
         (Entity(BROKERS, "1", is_default=True), "only brokers have a default"),
-        (Entity(BROKERS, "one"), "is no broker's number"),
+        (Entity(BROKERS, "one"), "is not the number of a broker"),
         (Entity("broker-loggers", None), "name the broker"),
     ],
 )

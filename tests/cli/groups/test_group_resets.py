@@ -32,7 +32,7 @@ def test_whereto_offsets_are_reset(
     planned = groups("reset-offsets", group, "--topic", topic, *whereto)
     assert planned.exit_code == 0
     assert planned.stderr.endswith("Nothing was changed; --execute sets these offsets.\n")
-    assert ("is taken for 99" in planned.stderr) == ("99" in map(str, whereto))
+    assert ("instead of 99" in planned.stderr) == ("99" in map(str, whereto))
     assert cells(planned) == [
         ["GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"],
         *([group, topic, str(number), str(offset)] for number, offset in enumerate(expected)),

@@ -87,7 +87,7 @@ def test_members(cluster: Cluster, groups: Command, group: str, topic: str, prot
         assert (refused.exit_code, refused.stdout) == (1, "")
         assert refused.stderr == (
             f"headwater: The offsets of group {group!r} can only be reset while it has no "
-            "members, but it is Stable with 1 of them.\n"
+            "members: it is Stable and has 1 member.\n"
         )
         refused = groups("delete", group)
         assert (refused.exit_code, refused.stdout) == (1, "")

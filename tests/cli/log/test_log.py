@@ -142,9 +142,7 @@ def test_dump_into_a_pipe_that_closes_early_says_nothing(tmp_path: Path) -> None
 def test_verify_of_a_sound_log(log: Path) -> None:
     result = run("verify", log)
     assert result.exit_code == 0
-    rows = dict(
-        line.strip("│ ").replace("│", " ").split() for line in result.stdout.splitlines()[1:-1]
-    )
+    rows = dict(line.split() for line in result.stdout.splitlines())
     assert (rows["partitions"], rows["segments"], rows["records"]) == ("1", "3", "78")
     assert (rows["problems"], rows["notes"]) == ("0", "0")
     assert "MB/s" in rows

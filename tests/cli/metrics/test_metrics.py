@@ -63,7 +63,7 @@ def test_addresses(text: str, address: MetricsAddress) -> None:
 
 @pytest.mark.parametrize("text", ["host", "host:", "host:port", "host:70000"])
 def test_what_is_no_address_is_told(text: str) -> None:
-    with pytest.raises(KafkaError, match="no address of metrics"):
+    with pytest.raises(KafkaError, match="not the address of metrics"):
         parse_address(text)
 
 

@@ -25,5 +25,5 @@ def test_a_pattern_matches_the_whole_name(pattern: str | None, chosen: list[str]
 
 
 def test_a_mistake_is_told() -> None:
-    with pytest.raises(typer.BadParameter, match="is no regular expression"):
+    with pytest.raises(typer.BadParameter, match="is not a regular expression"):
         choose_topics(NAMES, "orders(")

@@ -220,5 +220,5 @@ def test_names_of_formatters() -> None:
         == "offsets"
     )
     assert {parse_formatter(name) for name in ALIASES} == set(NAMES)
-    with pytest.raises(typer.BadParameter, match="none of default, offsets"):
+    with pytest.raises(typer.BadParameter, match="not one of default, offsets"):
         parse_formatter("org.example.Formatter")

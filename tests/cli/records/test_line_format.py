@@ -63,7 +63,7 @@ def test_a_line_at_fault_is_named(properties: list[str], line: bytes, reason: st
     ("property_", "reason"),
     [
         ("parse.key", "should be NAME=VALUE"),
-        ("parse.keys=true", "there is no property 'parse.keys', but headers.delimiter"),
+        ("parse.keys=true", "there is no property 'parse.keys'; did you mean 'parse.key'?"),
         ("parse.key=maybe", "parse.key is true or false"),
     ],
 )

@@ -50,7 +50,10 @@ def test_partitions_are_chosen(topic: str, get_offsets: Command) -> None:
     ]
     assert set(get_offsets(topic).lines) <= set(get_offsets("--exclude-internal-topics").lines)
     nothing = get_offsets("absent")
-    assert (nothing.exit_code, nothing.stderr) == (1, "headwater: No partition matches.\n")
+    assert (nothing.exit_code, nothing.stderr) == (
+        1,
+        "headwater: No partition matches 'absent'.\n",
+    )
 
 
 @pytest.mark.parametrize(
@@ -103,7 +106,7 @@ def test_several_partitions_by_a_file(topic: str, delete_records: Command, tmp_p
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("nonsense", "is no JSON"),
+        ("nonsense", "is not JSON"),
         ("[]", "should be an object with version 1"),
         ('{"version": 2}', "should be an object with version 1"),
         ('{"version": 1}', "names no partition"),
@@ -120,7 +123,7 @@ def test_a_file_at_fault_is_told(content: str, reason: str, tmp_path: Path) -> N
     path.write_text(content)
     finished = run_command("delete-records", "--offset-json-file", path)
     assert (finished.exit_code, finished.stdout) == (2, "")
-    assert reason in " ".join(finished.stderr.replace("│", " ").split())
+    assert reason in finished.stderr
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def test_a_line_may_be_as_long_as_the_topic_allows(
     assert consume(topic, "-n", 1).output == line + b"\n"
     refused = produce(b"x" * 4_000_000, topic)
     assert (refused.exit_code, refused.stderr.count("\n")) == (1, 1)
-    assert "(1 records were not written)" in refused.stderr
+    assert "(1 record was not written)" in refused.stderr
 
 
 @pytest.mark.parametrize("acks", ["all", "1", "0"])
@@ -210,7 +210,7 @@ def test_what_the_broker_refuses_is_told(cluster: Cluster, produce: Command) -> 
     failed = produce(b"no key\n", name)
     assert (failed.exit_code, failed.stdout) == (1, "")
     assert "key" in failed.stderr
-    assert failed.stderr.endswith("(1 records were not written)\n")
+    assert failed.stderr.endswith("(1 record was not written)\n")
 
 
 def test_a_topic_comes_into_being(cluster: Cluster, produce: Command, consume: Command) -> None:
@@ -263,7 +263,12 @@ def test_a_cluster_that_is_not_there(command: str) -> None:
         ("consume", "x", "--from-beginning", "--from-datetime", "2026-01-01"),
         ("consume", "x", "--isolation-level", "serializable"),
         ("consume", "x", "--json", "--property", "print.key=true"),
-        ("consume", "x", "--group", "g"),
+        ("consume", "x", "--group", ""),
+        ("consume", "x", "--group", "g", "--partition", "0"),
+        ("consume", "x", "--group", "g", "--from-datetime", "2026-01-01"),
+        ("consume", "x", "--group", "g", "--consumer-property", "group.id=h"),
+        ("consume", "x", "--group", "g", "--consumer-property", "novalue"),
+        ("consume", "x", "--no-commit"),
     ],
 )
 def test_a_senseless_command_line_exits_with_2(arguments: tuple[str, ...]) -> None:

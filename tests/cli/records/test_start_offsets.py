@@ -28,7 +28,7 @@ def test_only_one_place_can_be_the_start() -> None:
 
 @pytest.mark.parametrize("offset", ["-5", "five", "1.5", "٣"])
 def test_an_offset_is_a_number(offset: str) -> None:
-    with pytest.raises(typer.BadParameter, match="is no number, earliest or latest"):
+    with pytest.raises(typer.BadParameter, match="is neither an offset nor earliest or latest"):
         parse_start(offset, False, None)
 
 

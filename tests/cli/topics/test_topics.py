@@ -58,7 +58,7 @@ def test_the_life_of_a_topic(cluster: Cluster, topics: Topics, form: str) -> Non
         f"\tTopic: {name}\tPartition: {number}\tLeader: {broker}\tReplicas: {broker}\tIsr: {broker}"
         for number in range(3)
     ]
-    assert topics(*alter).stdout == f"Topic {name} has 4 partitions now.\n"
+    assert topics(*alter).stdout == f"Topic {name} now has 4 partitions.\n"
     assert eventually(lambda: _lines_if(topics(*describe), 5))[0].startswith(f"Topic: {name}\t")
     fewer = topics("alter", name, "-p", 2)
     assert (fewer.exit_code, fewer.stdout) == (1, "")
@@ -181,7 +181,9 @@ def test_only_what_is_in_trouble(cluster: Cluster, topics: Topics) -> None:
 def test_a_senseless_command_line_exits_with_2(topics: Topics, arguments: tuple[str, ...]) -> None:
     finished = topics(*arguments)
     assert (finished.exit_code, finished.stdout) == (2, "")
-    assert "Error" in finished.stderr
+    sentence, hint = finished.stderr.splitlines()
+    assert sentence.startswith("headwater: ") and sentence.endswith((".", "?"))
+    assert hint.startswith("Try 'headwater topics") and hint.endswith(" --help'.")
 
 
 def test_a_cluster_that_is_not_there() -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from headwater.pipeline.demo.__main__ import main
 from headwater.testing.spark_cluster import SparkCluster
 
 TIMEOUT_S = 900.0
@@ -20,7 +19,7 @@ SMALL = ("--orders", "600", "--seconds", "3")
 
 def run_demo(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "headwater.pipeline.demo", *SMALL, *arguments],
+        [sys.executable, "-m", "headwater", "demo", *SMALL, *arguments],
         cwd=directory,
         env=with_temporary(directory),
         capture_output=True,
@@ -62,7 +61,7 @@ def test_a_standalone_cluster_runs_the_same_pipelines(tmp_path: Path) -> None:
 @pytest.mark.full
 def test_an_interrupted_demo_tidies_up(tmp_path: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-u", "-m", "headwater.pipeline.demo", *SMALL],
+        [sys.executable, "-u", "-m", "headwater", "demo", *SMALL],
         cwd=tmp_path,
         env=with_temporary(tmp_path),
         stdout=subprocess.PIPE,
@@ -83,27 +82,3 @@ def test_an_interrupted_demo_tidies_up(tmp_path: Path) -> None:
     assert process.returncode == 130, errors
     assert "nothing is left behind" in errors
     assert not left_behind(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (("--orders", "10"), "--orders must be at least 200"),
-        (("--keep", "kept"), "kept is not empty"),
-        (("--conf", "spark.ui.enabled"), "--conf takes NAME=VALUE"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(
-    arguments: tuple[str, ...],
-    sentence: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    (tmp_path / "kept").mkdir()
-    (tmp_path / "kept" / "file").touch()
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    assert ended.value.code == 2
-    assert sentence in capsys.readouterr().err

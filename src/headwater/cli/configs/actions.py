@@ -15,6 +15,8 @@ from headwater.cli.configs.arguments import (
     TOPICS,
     Entity,
 )
+from headwater.cli.options.nearest_name import nearest_topic
+from headwater.cli.output.json_document import print_document
 from headwater.client.admin import (
     ConfigChange,
     ConfigEntry,
@@ -27,6 +29,7 @@ from headwater.client.admin import (
     require_all,
 )
 from headwater.client.connection.cluster_connection import ClusterConnection
+from headwater.client.errors import UnknownTopicError
 
 _RESOURCE_TYPES: Final = {
     TOPICS: ResourceType.TOPIC,
@@ -46,21 +49,28 @@ _OWN_SOURCES: Final = {
 
 
 async def describe_configs(
-    connection: ClusterConnection, entity: Entity, *, show_all: bool, names: Sequence[str] = ()
+    connection: ClusterConnection,
+    entity: Entity,
+    *,
+    show_all: bool,
+    names: Sequence[str] = (),
+    as_json: bool = False,
 ) -> None:
     """Print the settings of an entity, or of all of its kind."""
     entities = await _entities(connection, entity)
     resources = {each: _resource(each) for each in entities}
-    described = require_all(
-        await ConfigOperations(connection).describe_configs(
-            list(resources.values()), names=names or None
-        )
-    )
-    for each, resource in resources.items():
+    described = await _describe(connection, list(resources.values()), names or None)
+    shown = {
+        each: [entry for entry in described[resource] if show_all or _is_own(entry, each)]
+        for each, resource in resources.items()
+    }
+    if as_json:
+        print_document({"entities": [_entity_json(*item) for item in shown.items()]})
+        return
+    for each, entries in shown.items():
         print(_title(each, show_all))
-        for entry in described[resource]:
-            if show_all or _is_own(entry, each):
-                print(printable(_line(entry)))
+        for entry in entries:
+            print(printable(_line(entry)))
 
 
 async def alter_configs(
@@ -70,7 +80,7 @@ async def alter_configs(
     admin = ConfigOperations(connection)
     resource = _resource(entity)
     if deleted:
-        [entries] = require_all(await admin.describe_configs([resource])).values()
+        [entries] = (await _describe(connection, [resource])).values()
         own = {entry.name for entry in entries if _is_own(entry, entity)}
         missing = [name for name in deleted if name not in own]
         if missing:
@@ -85,6 +95,18 @@ async def alter_configs(
         print("Completed updating default config for brokers in the cluster.")
     else:
         print(f"Completed updating config for {entity}.")
+
+
+async def _describe(
+    connection: ClusterConnection,
+    resources: Sequence[ConfigResource],
+    names: Sequence[str] | None = None,
+) -> dict[ConfigResource, list[ConfigEntry]]:
+    outcomes = await ConfigOperations(connection).describe_configs(resources, names=names)
+    for resource, outcome in outcomes.items():
+        if isinstance(outcome, UnknownTopicError):
+            raise await nearest_topic(connection, resource.name, outcome)
+    return require_all(outcomes)
 
 
 async def _entities(connection: ClusterConnection, entity: Entity) -> list[Entity]:
@@ -126,6 +148,28 @@ def _line(entry: ConfigEntry) -> str:
     )
     sensitive = str(entry.is_sensitive).lower()
     return f"  {entry.name}={_shown(entry.value)} sensitive={sensitive} synonyms={{{synonyms}}}"
+
+
+def _entity_json(entity: Entity, entries: Sequence[ConfigEntry]) -> dict[str, object]:
+    """An entity with its settings; the default of all brokers has no name."""
+    return {
+        "entity_type": entity.entity_type,
+        "entity_name": entity.name,
+        "configs": [
+            {
+                "name": entry.name,
+                "value": entry.value,
+                "source": entry.source.name,
+                "sensitive": entry.is_sensitive,
+                "read_only": entry.is_read_only,
+                "synonyms": [
+                    {"name": each.name, "value": each.value, "source": each.source.name}
+                    for each in entry.synonyms
+                ],
+            }
+            for entry in entries
+        ],
+    }
 
 
 def _shown(value: str | None) -> str:

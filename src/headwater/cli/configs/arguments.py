@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import typer
 
+from headwater.cli.options.choice import one_of
+
 TOPICS = "topics"
 BROKERS = "brokers"
 BROKER_LOGGERS = "broker-loggers"
@@ -47,7 +49,8 @@ def choose_entity(
     given = [(kind, name) for kind, name in shorthands.items() if name is not None]
     if len(given) + broker_defaults + (entity_type is not None) != 1:
         raise typer.BadParameter(
-            "say what the settings belong to, in one way", param_hint="--entity-type"
+            "say what the settings belong to, once",
+            param_hint="--topic, --broker, --broker-defaults, --broker-logger or --entity-type",
         )
     if broker_defaults:
         return Entity(BROKERS, None, is_default=True)
@@ -59,16 +62,15 @@ def choose_entity(
 def check_entity(entity: Entity) -> Entity:
     """The entity, if there can be one like it."""
     kind, name, is_default = entity
-    if kind not in ENTITY_TYPES:
-        raise typer.BadParameter(
-            f"{kind!r} is none of {', '.join(ENTITY_TYPES)}", param_hint="--entity-type"
-        )
+    one_of(kind, ENTITY_TYPES, "--entity-type")
     if is_default and (kind != BROKERS or name is not None):
         raise typer.BadParameter(
             "only brokers have a default, and it has no name", param_hint="--entity-default"
         )
     if kind in _OF_BROKERS and name is not None and not re.fullmatch("[0-9]+", name, re.ASCII):
-        raise typer.BadParameter(f"{name!r} is no broker's number", param_hint="--entity-name")
+        raise typer.BadParameter(
+            f"{name!r} is not the number of a broker", param_hint="--entity-name"
+        )
     if kind == BROKER_LOGGERS and name is None:
         raise typer.BadParameter("name the broker", param_hint="--entity-name")
     return entity

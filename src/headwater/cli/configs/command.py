@@ -21,7 +21,10 @@ from headwater.cli.configs.arguments import (
     parse_changes,
     parse_names,
 )
+from headwater.cli.options.choice import completed_by
 from headwater.cli.options.cluster import TIMEOUT_MS, BootstrapServer, RequestTimeout, on_cluster
+from headwater.cli.options.cluster_names import complete_topics
+from headwater.cli.options.json_option import AsJson
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -40,8 +43,8 @@ Or with the flags of Kafka's kafka-configs.sh:
 
     headwater configs --describe --entity-type topics --entity-name orders
 
-    headwater configs --alter --entity-type brokers --entity-default
-    --add-config log.cleaner.threads=2
+    headwater configs --alter --entity-type brokers --entity-default \
+--add-config log.cleaner.threads=2
 """
 
 EntityType: TypeAlias = Annotated[
@@ -50,6 +53,7 @@ EntityType: TypeAlias = Annotated[
         "--entity-type",
         metavar="TYPE",
         help=f"What the settings belong to: {', '.join(ENTITY_TYPES)}.",
+        autocompletion=completed_by(ENTITY_TYPES),
     ),
 ]
 EntityName: TypeAlias = Annotated[
@@ -57,16 +61,20 @@ EntityName: TypeAlias = Annotated[
     typer.Option("--entity-name", metavar="NAME", help="A name, or a broker's number."),
 ]
 EntityDefault: TypeAlias = Annotated[
-    bool, typer.Option("--entity-default", help="What holds for all brokers of the cluster.")
+    bool, typer.Option("--entity-default", help="The defaults of all brokers of the cluster.")
 ]
 Topic: TypeAlias = Annotated[
-    str | None, typer.Option("--topic", metavar="NAME", help="A topic's settings.")
+    str | None,
+    typer.Option(
+        "--topic", metavar="NAME", help="A topic's settings.", autocompletion=complete_topics
+    ),
 ]
 Broker: TypeAlias = Annotated[
     str | None, typer.Option("--broker", metavar="ID", help="A broker's settings.")
 ]
 BrokerDefaults: TypeAlias = Annotated[
-    bool, typer.Option("--broker-defaults", help="The same as brokers with --entity-default.")
+    bool,
+    typer.Option("--broker-defaults", help="The same as --entity-type brokers --entity-default."),
 ]
 BrokerLogger: TypeAlias = Annotated[
     str | None, typer.Option("--broker-logger", metavar="ID", help="A broker's log levels.")
@@ -101,8 +109,9 @@ def describe(
     group: Group = None,
     client_metrics: ClientMetrics = None,
     show_all: Annotated[
-        bool, typer.Option("--all", help="Those that were never changed, too.")
+        bool, typer.Option("--all", help="Show settings that were never changed, too.")
     ] = False,
+    as_json: AsJson = False,
     bootstrap_server: BootstrapServer = None,
     timeout_ms: RequestTimeout = TIMEOUT_MS,
 ) -> None:
@@ -126,7 +135,7 @@ def describe(
     on_cluster(
         bootstrap_server,
         lambda connection: describe_configs(
-            connection, entity, show_all=show_all or bool(wanted), names=wanted
+            connection, entity, show_all=show_all or bool(wanted), names=wanted, as_json=as_json
         ),
         timeout_ms=timeout_ms,
     )
@@ -139,12 +148,14 @@ def alter(
         typer.Option(
             "--add-config",
             metavar="NAME=VALUE,...",
-            help="Set these; a value with commas stands in brackets.",
+            help="Set these; put a value with commas in brackets.",
         ),
     ] = None,
     delete_config: Annotated[
         list[str] | None,
-        typer.Option("--delete-config", metavar="NAME,...", help="Go back to the default."),
+        typer.Option(
+            "--delete-config", metavar="NAME,...", help="Go back to the defaults of these."
+        ),
     ] = None,
     entity_type: EntityType = None,
     entity_name: EntityName = None,
@@ -191,5 +202,5 @@ def alter(
 def _require_one(entity: Entity) -> None:
     if entity.name is None and not entity.is_default:
         raise typer.BadParameter(
-            "name one, or for brokers say --entity-default", param_hint="--entity-name"
+            "name one, or say --entity-default for all brokers", param_hint="--entity-name"
         )

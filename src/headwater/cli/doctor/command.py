@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from headwater.cli.options.cluster import BootstrapServer, RequestTimeout, bootstrap_servers
+from headwater.cli.options.json_option import AsJson
 
 if TYPE_CHECKING:
     from headwater.cli.doctor.findings import Finding
@@ -23,7 +25,7 @@ It checks whether brokers can be reached where they say they are, whether there 
 whether all replicas are in sync, how full and how fast the disks are, what an acknowledgement \
 promises, how busy the brokers are, and whether clocks agree. Nothing is changed.
 
-The exit code is 0 if all is well and 1 if something should be done about.
+The exit code is 0 if all is well, and 1 if there is something to put right.
 
 A cluster, from where its clients run:
 
@@ -53,30 +55,39 @@ def doctor(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print only what is not well.")
     ] = False,
+    as_json: AsJson = False,
     bootstrap_server: BootstrapServer = None,
     timeout_ms: RequestTimeout = TIMEOUT_MS,
 ) -> None:
     from headwater.cli.doctor.examination import examine_machine
     from headwater.cli.doctor.findings import problem_count
+    from headwater.cli.output.counts import counted
+
+    def show(finding: Finding) -> None:
+        if not as_json and _is_shown(finding, quiet):
+            print(_line(finding))
 
     findings: list[Finding] = []
     for finding in examine_machine(data_dir or []):
-        _show(finding, quiet)
+        show(finding)
         findings.append(finding)
     # Who names a directory and no cluster has a broker that is stopped, perhaps.
     if bootstrap_server is not None or not data_dir:
         servers = bootstrap_servers(bootstrap_server)
-        findings += _examine_cluster(servers, metrics_address, timeout_ms, quiet)
+        findings += _examine_cluster(servers, metrics_address, timeout_ms, show)
     count = problem_count(findings)
-    if count:
-        print(f"\n{count} {'problem' if count == 1 else 'problems'} found.")
-        raise typer.Exit(EXIT_PROBLEMS)
-    if not quiet:
+    if as_json:
+        _print_json([finding for finding in findings if _is_shown(finding, quiet)], count)
+    elif count:
+        print(f"\n{counted(count, 'problem')} found.")
+    elif not quiet:
         print("\nAll is well.")
+    if count:
+        raise typer.Exit(EXIT_PROBLEMS)
 
 
 def _examine_cluster(
-    servers: str, metrics_address: str | None, timeout_ms: int, quiet: bool
+    servers: str, metrics_address: str | None, timeout_ms: int, show: Callable[[Finding], None]
 ) -> list[Finding]:
     import asyncio
 
@@ -88,15 +99,37 @@ def _examine_cluster(
     async def collect() -> list[Finding]:
         found = []
         async for finding in examine_cluster(servers, metrics, timeout_ms / 1000):
-            _show(finding, quiet)
+            show(finding)
             found.append(finding)
         return found
 
     return asyncio.run(collect())
 
 
-def _show(finding: Finding, quiet: bool) -> None:
+def _is_shown(finding: Finding, quiet: bool) -> bool:
     from headwater.cli.doctor.findings import Verdict
 
-    if not quiet or finding.verdict is not Verdict.GOOD:
-        print(f"{finding.verdict.value}  {finding.subject + ':':<12} {finding.sentence}")
+    return not quiet or finding.verdict is not Verdict.GOOD
+
+
+def _line(finding: Finding) -> str:
+    from headwater.cli.doctor.findings import TONES
+    from headwater.cli.output.colour import painted
+
+    mark = painted(finding.verdict.value, TONES[finding.verdict])
+    return f"{mark}  {finding.subject + ':':<12} {finding.sentence}"
+
+
+def _print_json(findings: Sequence[Finding], count: int) -> None:
+    from headwater.cli.doctor.findings import JSON_NAMES
+    from headwater.cli.output.json_document import print_document
+
+    entries = [
+        {
+            "verdict": JSON_NAMES[finding.verdict],
+            "subject": finding.subject,
+            "sentence": finding.sentence,
+        }
+        for finding in findings
+    ]
+    print_document({"findings": entries, "problem_count": count})

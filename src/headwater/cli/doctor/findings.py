@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
 
+from headwater.cli.output.colour import Tone
+
 
 class Verdict(Enum):
     """How a finding is to be taken; the value is the mark in front of its line."""
@@ -15,6 +17,11 @@ class Verdict(Enum):
     NOTE = "note"
     #: Something that a person should change.
     PROBLEM = "BAD "
+
+
+#: How a verdict looks, and what `--json` calls it.
+TONES = {Verdict.GOOD: Tone.GOOD, Verdict.NOTE: Tone.WARNING, Verdict.PROBLEM: Tone.BAD}
+JSON_NAMES = {Verdict.GOOD: "ok", Verdict.NOTE: "note", Verdict.PROBLEM: "problem"}
 
 
 class Finding(NamedTuple):

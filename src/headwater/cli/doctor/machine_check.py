@@ -118,12 +118,12 @@ def _check_space(path: str) -> Iterator[Finding]:
 def space_finding(path: str, free_bytes: int, total_bytes: int) -> Finding:
     """Whether a disk has room left."""
     share = free_bytes / total_bytes if total_bytes > 0 else 0.0
-    room = f"{size_text(free_bytes)} of {size_text(total_bytes)} ({share:.0%}) are free"
+    room = f"{size_text(free_bytes)} of {size_text(total_bytes)} ({share:.0%}) free"
     if free_bytes < FREE_BYTES_MIN or share < FREE_SHARE_MIN:
         return problem(
-            "disk space", f"On the disk of {path} only {room}: a full disk refuses every write."
+            "disk space", f"The disk of {path} has only {room}: a full disk refuses every write."
         )
-    return good("disk space", f"On the disk of {path} {room}.")
+    return good("disk space", f"The disk of {path} has {room}.")
 
 
 def _check_kind(path: str) -> Iterator[Finding]:
@@ -135,8 +135,8 @@ def _check_kind(path: str) -> Iterator[Finding]:
     elif kind in _REMOTE:
         yield problem(
             "disk type",
-            f"{path} lies on a network file system ({kind}), where locks and syncs may not hold "
-            "what they promise.",
+            f"{path} lies on a network file system ({kind}), where locks and syncs may not do what "
+            "they promise.",
         )
     elif kind == "overlay":
         yield note("disk type", f"{path} lies inside a container and goes with it ({kind}).")

@@ -49,9 +49,9 @@ def _check_load(broker_id: str, page: MetricsPage) -> Iterator[Finding]:
         share = page.value(metric)
         if share is None:
             continue
-        text = f"Of broker {broker_id} the {who} are idle {share:.0%} of the time"
+        text = f"The {who} of broker {broker_id} are idle {share:.0%} of the time"
         if share < IDLE_SHARE_MIN:
-            yield problem("load", f"{text}, and below {IDLE_SHARE_MIN:.0%} it is near its limit.")
+            yield problem("load", f"{text}; below {IDLE_SHARE_MIN:.0%} a broker is near its limit.")
         else:
             yield good("load", f"{text}.")
 
@@ -69,7 +69,7 @@ def _check_clock(broker_id: str, reading: Reading) -> Iterator[Finding]:
         yield problem(
             "clock",
             f"The clock of broker {broker_id} is {skew_s:,.1f} s {where} this machine's: records "
-            "will be kept too long or too short, and looked up at the wrong time.",
+            "will be kept for too long or not long enough, and looked up at the wrong time.",
         )
     else:
         yield good("clock", f"The clock of broker {broker_id} agrees with this machine's.")
@@ -81,10 +81,11 @@ def _check_controllers(pages: list[MetricsPage]) -> Iterator[Finding]:
         yield good("controller", "Exactly one broker is the active controller.")
     else:
         yield problem(
-            "controller", f"{count:.0f} brokers are active controllers, and it must be exactly one."
+            "controller",
+            f"{count:.0f} brokers are active controllers, but there must be exactly one.",
         )
 
 
 def no_metrics(reason: str) -> Finding:
     """Load and clock of a broker cannot be judged."""
-    return note("metrics", f"Without metrics load and clocks are unknown. {reason}")
+    return note("metrics", f"Without metrics, load and clocks are unknown. {reason}")

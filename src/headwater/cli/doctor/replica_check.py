@@ -8,6 +8,7 @@ from typing import Final
 
 from headwater.base.errors import KafkaError
 from headwater.cli.doctor.findings import Finding, good, problem
+from headwater.cli.output.counts import counted
 from headwater.client.admin import AdminOperations, ConfigResource, ResourceType
 from headwater.client.connection.cluster_metadata import TopicInfo
 
@@ -27,13 +28,14 @@ def check_replicas(topics: Collection[TopicInfo]) -> Iterator[Finding]:
             elif len(partition.isr) < len(partition.replicas):
                 behind.append(name)
     if leaderless:
-        yield problem("partitions", f"Without a leader, so not to be used: {_some(leaderless)}.")
+        yield problem("partitions", f"Without a leader, so out of use: {_some(leaderless)}.")
     if behind:
         yield problem(
             "partitions", f"Under-replicated, so one failure nearer to a loss: {_some(behind)}."
         )
     if not leaderless and not behind:
-        yield good("partitions", f"All {count:,} partitions have a leader and their replicas.")
+        partitions = "The only partition has" if count == 1 else f"All {count:,} partitions have"
+        yield good("partitions", f"{partitions} a leader and all replicas in sync.")
 
 
 def _some(names: list[str]) -> str:
@@ -53,7 +55,7 @@ def check_missing_brokers(
         if broker_id not in brokers
     )
     for broker_id, count in sorted(missing.items()):
-        partitions = "1 partition" if count == 1 else f"{count:,} partitions"
+        partitions = counted(count, "partition")
         yield problem(
             "brokers", f"Broker {broker_id}, which has a replica of {partitions}, is not there."
         )

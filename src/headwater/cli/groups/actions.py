@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import typer
@@ -12,6 +12,7 @@ from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.base.printable import printable
 from headwater.cli.options.group_argument import GroupChoice
+from headwater.cli.options.nearest_name import nearest_group
 from headwater.cli.output.plain_table import Column, Row, print_rows
 from headwater.client.admin import (
     GroupDescription,
@@ -23,6 +24,7 @@ from headwater.client.admin import (
     require_all,
 )
 from headwater.client.connection.cluster_connection import ClusterConnection
+from headwater.client.errors import UnknownGroupError
 from headwater.client.fetch.isolation import IsolationLevel
 
 EXIT_FAILURE: Final = 1
@@ -48,13 +50,15 @@ async def list_groups(
     as_json: bool,
 ) -> None:
     """Names alone, or with what was asked for: None asks for nothing, an empty one for all."""
+    from headwater.cli.groups.tables import state_tone
+
     groups = await _consumer_groups(connection, states or (), kinds or ())
     longest = max((len(group.group_id) for group in groups), default=0)
     columns = [Column("GROUP", "group", max(_NAME_WIDTH_MIN, longest) + _NAME_PADDING)]
     if kinds is not None or as_json:
         columns.append(Column("TYPE", "type", 20))
     if states is not None or as_json:
-        columns.append(Column("STATE", "state", 20))
+        columns.append(Column("STATE", "state", 20, tone=state_tone))
     rows = [
         {
             "group": group.group_id,
@@ -125,7 +129,7 @@ async def delete_groups(connection: ClusterConnection, choice: GroupChoice) -> N
     for group_id, outcome in outcomes.items():
         if outcome is None:
             print(f"Deleted group {group_id}.")
-    report_failures(outcome for outcome in outcomes.values() if outcome is not None)
+    report_failures(await _failures(connection, outcomes))
 
 
 async def delete_offsets(
@@ -180,9 +184,22 @@ async def _described(
 ) -> tuple[list[GroupDescription], list[KafkaError]]:
     """The groups that are there, and what is wrong with the others."""
     group_ids = sorted(await chosen_ids(connection, choice))
-    outcomes = (await GroupOperations(connection).describe_groups(group_ids)).values()
-    groups = [outcome for outcome in outcomes if not isinstance(outcome, KafkaError)]
-    return groups, [outcome for outcome in outcomes if isinstance(outcome, KafkaError)]
+    outcomes = await GroupOperations(connection).describe_groups(group_ids)
+    groups = [outcome for outcome in outcomes.values() if not isinstance(outcome, KafkaError)]
+    return groups, await _failures(connection, outcomes)
+
+
+async def _failures(
+    connection: ClusterConnection, outcomes: Mapping[str, object]
+) -> list[KafkaError]:
+    """What went wrong, by group; for one that is not there with the name that is nearest."""
+    return [
+        await nearest_group(connection, group_id, outcome)
+        if isinstance(outcome, UnknownGroupError)
+        else outcome
+        for group_id, outcome in outcomes.items()
+        if isinstance(outcome, KafkaError)
+    ]
 
 
 def _show(

@@ -13,10 +13,10 @@ import typer
 
 from headwater.cli.groups.reset_command import HELP as RESET_HELP
 from headwater.cli.groups.reset_command import reset_offsets
+from headwater.cli.options.choice import completed_by, did_you_mean
 from headwater.cli.options.cluster import TIMEOUT_MS, BootstrapServer, on_cluster
 from headwater.cli.options.group_argument import (
     AllGroups,
-    AsJson,
     GroupArgument,
     GroupOption,
     Timeout,
@@ -24,6 +24,7 @@ from headwater.cli.options.group_argument import (
     choose_groups,
     choose_one_group,
 )
+from headwater.cli.options.json_option import RowsAsJson
 
 if TYPE_CHECKING:
     from headwater.client.connection.cluster_connection import ClusterConnection
@@ -95,7 +96,8 @@ def list_groups(
         typer.Option(
             "--state",
             metavar="[STATE,...]",
-            help=f"Show states, or only groups in some of them: {', '.join(STATES)}.",
+            help=f"Show states, or only the groups in these: {', '.join(STATES)}.",
+            autocompletion=completed_by(STATES),
         ),
     ] = None,
     kind: Annotated[
@@ -103,10 +105,11 @@ def list_groups(
         typer.Option(
             "--type",
             metavar="[TYPE,...]",
-            help=f"Show types, or only groups of some: {', '.join(KINDS)}.",
+            help=f"Show types, or only the groups of these: {', '.join(KINDS)}.",
+            autocompletion=completed_by(KINDS),
         ),
     ] = None,
-    as_json: AsJson = False,
+    as_json: RowsAsJson = False,
     bootstrap_server: BootstrapServer = None,
     timeout_ms: Timeout = TIMEOUT_MS,
 ) -> None:
@@ -128,7 +131,7 @@ def describe(
     group_option: GroupOption = None,
     all_groups: AllGroups = False,
     offsets: Annotated[
-        bool, typer.Option("--offsets", help="Show offsets and lag, as is the default.")
+        bool, typer.Option("--offsets", help="Show offsets and lag; this is the default.")
     ] = False,
     members: Annotated[bool, typer.Option("--members", help="Show members.")] = False,
     state: Annotated[bool, typer.Option("--state", help="Show states.")] = False,
@@ -136,7 +139,7 @@ def describe(
     isolation: Annotated[
         Isolation, typer.Option("--isolation", help="Which records the consumers read.")
     ] = Isolation.READ_UNCOMMITTED,
-    as_json: AsJson = False,
+    as_json: RowsAsJson = False,
     bootstrap_server: BootstrapServer = None,
     timeout_ms: Timeout = TIMEOUT_MS,
 ) -> None:
@@ -146,7 +149,7 @@ def describe(
     choice = choose_groups(group, group_option, all_groups)
     if offsets + members + state > 1:
         raise typer.BadParameter(
-            "only one of them at a time", param_hint="--offsets, --members, --state"
+            "only one of these at a time", param_hint="--offsets, --members, --state"
         )
     form = group_actions.DescriptionForm(verbose, as_json)
     level = IsolationLevel[isolation.name]
@@ -168,7 +171,7 @@ def members(
     group_option: GroupOption = None,
     all_groups: AllGroups = False,
     verbose: Verbose = False,
-    as_json: AsJson = False,
+    as_json: RowsAsJson = False,
     bootstrap_server: BootstrapServer = None,
     timeout_ms: Timeout = TIMEOUT_MS,
 ) -> None:
@@ -241,5 +244,8 @@ def _names(text: str | None, known: tuple[str, ...], option: str) -> list[str] |
     chosen = [part.strip().lower() for part in text.split(",") if part.strip()]
     for name in chosen:
         if name not in by_lower:
-            raise typer.BadParameter(f"{name!r} is none of {', '.join(known)}", param_hint=option)
+            hint = did_you_mean(name.capitalize(), known)
+            raise typer.BadParameter(
+                f"{name!r} is not one of {', '.join(known)}{hint}", param_hint=option
+            )
     return [by_lower[name] for name in chosen]

@@ -28,7 +28,7 @@ _UNITS_MS: Final = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "
 
 
 class ResetKind(Enum):
-    """The ways to say where a group shall go on, by their options."""
+    """The ways to say where a group goes on, by their options."""
 
     EARLIEST = "--to-earliest"
     LATEST = "--to-latest"

@@ -18,6 +18,7 @@ from headwater.cli.groups.offset_reset import (
 from headwater.cli.groups.reset_file import ResetOffsets, reset_file_text
 from headwater.cli.options.group_argument import GroupChoice
 from headwater.cli.options.topic_partitions import TopicScope, find_scoped
+from headwater.cli.output.counts import counted
 from headwater.cli.output.plain_table import Column, print_rows
 from headwater.client.admin import (
     CommittedOffset,
@@ -42,7 +43,7 @@ _EMPTY: Final = "Empty"
 
 
 class ResetOrder(NamedTuple):
-    """What is to be reset, and whereto: by one rule, or as a file says."""
+    """What is to be reset, and where to: by one rule, or as a file says."""
 
     choice: GroupChoice
     scopes: Sequence[TopicScope] = ()
@@ -99,8 +100,8 @@ async def _without_members(
         else:
             failures.append(
                 NonEmptyGroupError(
-                    f"The offsets of group {group_id!r} can only be reset while it has no "
-                    f"members, but it is {outcome.state} with {len(outcome.members)} of them.",
+                    f"The offsets of group {group_id!r} can only be reset while it has no members: "
+                    f"it is {outcome.state} and has {counted(len(outcome.members), 'member')}.",
                 )
             )
     return idle, failures
@@ -164,8 +165,8 @@ def _new_offset(key: TopicPartition, reset: OffsetReset, place: PartitionPlace) 
         raise NothingCommittedError(f"{key} cannot be reset: {error}.") from None
     if offset != wanted:
         print(
-            f"{key} holds offsets {place.earliest} to {place.latest}, so {offset} is taken for "
-            f"{wanted}.",
+            f"{key} holds offsets {place.earliest} to {place.latest}, so {offset} is used instead "
+            f"of {wanted}.",
             file=sys.stderr,
         )
     return offset

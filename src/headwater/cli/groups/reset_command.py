@@ -10,18 +10,18 @@ import typer
 from headwater.cli.options.cluster import TIMEOUT_MS, BootstrapServer, on_cluster
 from headwater.cli.options.group_argument import (
     AllGroups,
-    AsJson,
     GroupArgument,
     GroupOption,
     Timeout,
     TopicOptions,
     choose_groups,
 )
+from headwater.cli.options.json_option import RowsAsJson
 
 HELP = """\
 Set the committed offsets of groups that have no members.
 
-Only shows what would be set; --execute does it:
+Without --execute it only shows what it would set:
 
     headwater groups reset-offsets billing --topic orders --to-earliest
 
@@ -49,20 +49,22 @@ def reset_offsets(
         typer.Option("--all-topics", help="All partitions in which the group has an offset."),
     ] = False,
     to_earliest: Annotated[
-        bool, typer.Option("--to-earliest", help="To the first offsets there are.")
+        bool, typer.Option("--to-earliest", help="To the oldest records.")
     ] = False,
     to_latest: Annotated[
-        bool, typer.Option("--to-latest", help="To the end, so that only what comes is read.")
+        bool, typer.Option("--to-latest", help="To the end, so that only new records are read.")
     ] = False,
     to_current: Annotated[
-        bool, typer.Option("--to-current", help="To where they are; for --export.")
+        bool, typer.Option("--to-current", help="To where they are now; for --export.")
     ] = False,
     to_offset: Annotated[
         int | None, typer.Option("--to-offset", metavar="N", help="To this offset.")
     ] = None,
     shift_by: Annotated[
         int | None,
-        typer.Option("--shift-by", metavar="N", help="So many offsets on, or back if negative."),
+        typer.Option(
+            "--shift-by", metavar="N", help="Forward by N offsets, or back if N is negative."
+        ),
     ] = None,
     to_datetime: Annotated[
         str | None,
@@ -77,21 +79,23 @@ def reset_offsets(
         typer.Option(
             "--by-duration",
             metavar="DURATION",
-            help="To the first records of the last so long: P7D, PT1H30M.",
+            help="To the first records of the last days or hours, as in P7D or PT1H30M.",
         ),
     ] = None,
     from_file: Annotated[
         str | None,
-        typer.Option("--from-file", metavar="FILE", help="To what --export has written."),
+        typer.Option(
+            "--from-file", metavar="FILE", help="To the offsets that --export has written."
+        ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show the new offsets, as is the default.")
+        bool, typer.Option("--dry-run", help="Only show the new offsets; this is the default.")
     ] = False,
     execute: Annotated[bool, typer.Option("--execute", help="Set the new offsets.")] = False,
     export: Annotated[
         bool, typer.Option("--export", help="Print the new offsets as CSV, for --from-file.")
     ] = False,
-    as_json: AsJson = False,
+    as_json: RowsAsJson = False,
     bootstrap_server: BootstrapServer = None,
     timeout_ms: Timeout = TIMEOUT_MS,
 ) -> None:
@@ -102,7 +106,7 @@ def reset_offsets(
     from headwater.cli.options.topic_partitions import parse_topic_scopes
 
     if dry_run and execute:
-        raise typer.BadParameter("only one of them", param_hint="--dry-run and --execute")
+        raise typer.BadParameter("choose one of the two", param_hint="--dry-run and --execute")
     choice = choose_groups(group, group_option, all_groups)
     scopes = parse_topic_scopes(topic or [])
     rule = parse_reset(
@@ -110,7 +114,7 @@ def reset_offsets(
     )
     if bool(scopes) + all_topics + (from_file is not None) != 1:
         raise typer.BadParameter(
-            "say once which partitions", param_hint="--topic, --all-topics or --from-file"
+            "say which partitions, in one way", param_hint="--topic, --all-topics or --from-file"
         )
     planned = None if from_file is None else read_reset_file(from_file, choice.group_ids)
     order = ResetOrder(choice, scopes, all_topics, rule, planned)

@@ -1,4 +1,4 @@
-"""The options of `headwater groups reset-offsets` that say whereto, of which one is given."""
+"""The options of `headwater groups reset-offsets` that say where to, of which one is given."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def parse_reset(
         given.append(None)
     if len(given) != 1:
         raise typer.BadParameter(
-            "say once whereto",
+            "say where to, in one way",
             param_hint="--to-earliest, --to-latest, --to-current, --to-offset, --shift-by, "
             "--to-datetime, --by-duration or --from-file",
         )

@@ -11,8 +11,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from headwater.base.ids import TopicPartition
+from headwater.cli.output.colour import Tone
 from headwater.cli.output.plain_table import Column, Row
 from headwater.client.admin import CommittedOffset, GroupDescription, GroupMember
+
+
+def state_tone(state: object) -> Tone | None:
+    """A group at rest is as it should be, with members or without; others are under way."""
+    if state in (None, "Empty"):
+        return None
+    return {"Stable": Tone.GOOD, "Dead": Tone.BAD}.get(str(state), Tone.WARNING)
+
+
+def _lag_tone(lag: object) -> Tone | None:
+    return Tone.WARNING if isinstance(lag, int) and lag > 0 else None
+
 
 _GROUP: Final = Column("GROUP", "group", 15)
 _LEADER_EPOCH: Final = Column("LEADER-EPOCH", "leader_epoch", 15)
@@ -23,7 +36,7 @@ _OFFSETS: Final = (
     _LEADER_EPOCH,
     Column("CURRENT-OFFSET", "current_offset", 15),
     Column("LOG-END-OFFSET", "log_end_offset", 15),
-    Column("LAG", "lag", 15),
+    Column("LAG", "lag", 15, tone=_lag_tone),
     Column("CONSUMER-ID", "consumer_id", 15),
     Column("HOST", "host", 15),
     Column("CLIENT-ID", "client_id"),
@@ -49,7 +62,7 @@ _STATES: Final = (
     _GROUP,
     Column("COORDINATOR (ID)", "coordinator", 25),
     Column("ASSIGNMENT-STRATEGY", "assignor", 20),
-    Column("STATE", "state", 20),
+    Column("STATE", "state", 20, tone=state_tone),
 )
 _STATES_VERBOSE: Final = (
     Column("GROUP-EPOCH", "group_epoch", 15),

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from headwater.cli.output.colour import Tone, painted
 from headwater.storage.inspection.read_only_files import ReadOnlyFiles
 from headwater.storage.inspection.verify.findings import Finding, Report
 from headwater.storage.inspection.verify.verify import count_log_bytes, verify_into
@@ -105,17 +106,9 @@ def _summary(report: Report, duration_s: float) -> dict[str, Any]:
 
 
 def _print_summary(summary: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    # Upright, so that it is as narrow as a terminal can be.
-    table = Table(show_header=False)
-    table.add_column("what")
-    table.add_column("how much", justify="right")
-    for name, value in summary.items():
-        shown = f"{value:,}"
-        table.add_row(
-            _TITLES.get(name, name),
-            f"[bold red]{shown}[/]" if name == "problems" and value else shown,
-        )
-    Console().print(table)
+    """Upright, so that it is as narrow as a terminal can be."""
+    shown = {_TITLES.get(name, name): f"{value:,}" for name, value in summary.items()}
+    title_width, value_width = max(map(len, shown)), max(map(len, shown.values()))
+    for title, value in shown.items():
+        tone = Tone.BAD if title == "problems" and summary["problems"] else None
+        print(f"{title:<{title_width}}  {painted(value.rjust(value_width), tone)}")

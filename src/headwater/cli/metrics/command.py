@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from headwater.cli.options.cluster import TIMEOUT_MS, BootstrapServer, RequestTimeout, on_cluster
+from headwater.cli.options.json_option import AsJson
 
 if TYPE_CHECKING:
     from headwater.cli.metrics.source import MetricsAddress
+    from headwater.cli.metrics.table import Readings
 
 app = typer.Typer(pretty_exceptions_enable=False)
 
 HELP = """\
-Show the metrics of brokers: traffic, idle shares, replication, request latencies, topics.
+Show the metrics of brokers: traffic, idle time, replication, request latencies, topics.
 
-The brokers are asked where they serve metrics, which is the setting metrics.listen; one of them \
-is started with it like this:
+Brokers serve metrics if the setting metrics.listen says where, and tell the address when they are \
+asked. To start one that does:
 
     headwater serve --set metrics.listen=127.0.0.1:9404
 
@@ -25,7 +28,9 @@ All brokers of a cluster, with rates over five seconds:
 
     headwater metrics --bootstrap-server broker1:9092 --interval 5
 
-The page itself, for other programs:
+The same as JSON, or the page in Prometheus' format as the broker sends it:
+
+    headwater metrics --bootstrap-server broker1:9092 --json
 
     headwater metrics --metrics-address 127.0.0.1:9404 --raw
 """
@@ -51,17 +56,20 @@ def metrics(
             "--interval",
             metavar="SECONDS",
             min=0.0,
-            help="Read twice, so long apart, and show rates; 0 reads once and shows totals.",
+            help="Read twice, this long apart, and show rates; 0 reads once and shows totals.",
         ),
     ] = 1.0,
+    as_json: AsJson = False,
     bootstrap_server: BootstrapServer = None,
     timeout_ms: RequestTimeout = TIMEOUT_MS,
 ) -> None:
+    if raw and as_json:
+        raise typer.BadParameter("choose one of the two", param_hint="--raw and --json")
     addresses = _addresses(metrics_address, bootstrap_server, timeout_ms)
     if raw:
         _print_raw(addresses)
     else:
-        _print_tables(addresses, interval_s)
+        _print_readings(addresses, interval_s, as_json=as_json)
 
 
 def _addresses(
@@ -76,10 +84,10 @@ def _addresses(
     found = on_cluster(bootstrap_server, find_addresses, timeout_ms=timeout_ms)
     silent = sorted(broker_id for broker_id, address in found.items() if address is None)
     if silent:
-        names = ", ".join(map(str, silent))
+        brokers = f"broker{'' if len(silent) == 1 else 's'} {', '.join(map(str, silent))}"
         raise NoMetricsError(
-            f"No metrics are served by broker {names}: "
-            "start it with --set metrics.listen=127.0.0.1:9404."
+            f"No metrics are served by {brokers}: "
+            f"start {'it' if len(silent) == 1 else 'them'} with --set metrics.listen=HOST:9404."
         )
     return [address for _, address in sorted(found.items()) if address is not None]
 
@@ -93,15 +101,34 @@ def _print_raw(addresses: list[MetricsAddress]) -> None:
             print(fetch_page(address), end="")
 
 
-def _print_tables(addresses: list[MetricsAddress], interval_s: float) -> None:
-    import time
+def _print_readings(addresses: list[MetricsAddress], interval_s: float, *, as_json: bool) -> None:
+    from headwater.cli.metrics.document import broker_document
+    from headwater.cli.metrics.table import print_tables
+    from headwater.cli.output.json_document import print_document
+    from headwater.cli.output.standard_output import standard_output
 
-    from rich.console import Console
+    brokers = []
+    with standard_output():
+        for address, readings in _readings(addresses, interval_s):
+            [info] = readings.now.samples("headwater_build_info")[:1]
+            broker_id = info.labels.get("node_id", "?")
+            if as_json:
+                brokers.append(broker_document(broker_id, str(address), readings))
+            else:
+                print_tables(f"Broker {broker_id} at {address}", readings)
+        if as_json:
+            print_document({"brokers": brokers})
+
+
+def _readings(
+    addresses: list[MetricsAddress], interval_s: float
+) -> Iterator[tuple[MetricsAddress, Readings]]:
+    """What each broker shows, twice unless the interval is 0."""
+    import time
 
     from headwater.cli.metrics.page import MetricsPage
     from headwater.cli.metrics.source import NoMetricsError, fetch_page
-    from headwater.cli.metrics.table import Readings, print_tables
-    from headwater.cli.output.standard_output import standard_output
+    from headwater.cli.metrics.table import Readings
 
     started_s = time.monotonic()
     first = [MetricsPage(fetch_page(address)) for address in addresses]
@@ -112,13 +139,9 @@ def _print_tables(addresses: list[MetricsAddress], interval_s: float) -> None:
             )
     if interval_s:
         time.sleep(interval_s)
-    with standard_output():
-        console = Console(highlight=False)
-        for address, earlier in zip(addresses, first, strict=True):
-            readings = Readings(earlier)
-            if interval_s:
-                page = MetricsPage(fetch_page(address))
-                readings = Readings(page, earlier, time.monotonic() - started_s)
-            [info] = readings.now.samples("headwater_build_info")[:1]
-            title = f"Broker {info.labels.get('node_id', '?')} at {address}"
-            print_tables(console, title, readings)
+    for address, earlier in zip(addresses, first, strict=True):
+        readings = Readings(earlier)
+        if interval_s:
+            page = MetricsPage(fetch_page(address))
+            readings = Readings(page, earlier, time.monotonic() - started_s)
+        yield address, readings

@@ -34,7 +34,9 @@ def parse_address(text: str) -> MetricsAddress:
     bare = text.removeprefix("http://").split("/", 1)[0]
     host, colon, port = bare.rpartition(":")
     if not colon or not port.isdecimal() or not 0 <= int(port) < 65536:
-        raise NoMetricsError(f"{text!r} is no address of metrics: it should be like 'host:9404'.")
+        raise NoMetricsError(
+            f"{text!r} is not the address of metrics: it should be like 'host:9404'."
+        )
     return MetricsAddress(host.strip("[]") or "127.0.0.1", int(port))
 
 

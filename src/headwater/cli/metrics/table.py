@@ -9,10 +9,9 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from rich.console import Console
-from rich.table import Table
-
 from headwater.cli.metrics.page import MetricsPage
+from headwater.cli.output.colour import Tone
+from headwater.cli.output.plain_table import Column, Row, print_table
 from headwater.cli.output.sizes import size_text
 
 #: Below this share of idle time a broker is near its limit.
@@ -103,65 +102,68 @@ FIGURES: Final = (
 # fmt: on
 
 
-def print_tables(console: Console, title: str, readings: Readings) -> None:
-    console.print(_figures(title, readings))
-    for table in (_requests(readings), _topics(readings)):
-        if table.row_count:
-            console.print(table)
+class RequestRow(NamedTuple):
+    """How an API did: since the broker started, and between the readings if it was used then."""
+
+    api: str
+    request_count: float
+    per_second: float | None
+    mean_s: float
+    p50_s: float
+    p99_s: float
+    error_count: float
 
 
-def _figures(title: str, readings: Readings) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", box=None)
-    table.add_column("Metric")
-    table.add_column("Value", justify="right")
-    table.add_column("", style="dim")
+class TopicRow(NamedTuple):
+    topic: str
+    bytes_in: float
+    bytes_out: float
+    records_in: float
+    log_size_bytes: float
+
+
+def print_tables(title: str, readings: Readings) -> None:
+    print_table(title, _FIGURE_COLUMNS, [_figure_cells(*row) for row in figures(readings)])
+    if rows := requests(readings):
+        print_table("Requests", _REQUEST_COLUMNS, [_request_cells(row) for row in rows])
+    if topics := largest_topics(readings.now):
+        shown = topics[:TOPICS_SHOWN_MAX]
+        print_table("Topics", _TOPIC_COLUMNS, [_topic_cells(row) for row in shown])
+
+
+def figures(readings: Readings) -> Iterator[tuple[Figure, float, float | None]]:
+    """Each figure that the page has, its value, and for a counter what it gained in a second."""
     for figure in FIGURES:
         value = readings.now.value(figure.metric)
-        if value is None:
-            continue
-        text = figure.write(value)
-        rate = readings.rate(figure.metric) if figure.is_counter else None
-        if rate is not None:
-            text = f"{figure.write(rate)}/s"
-        if figure.is_bad(value):
-            text = f"[bold red]{text} ![/]"
-        table.add_row(figure.title, text, figure.meaning)
-    return table
+        if value is not None:
+            rate = readings.rate(figure.metric) if figure.is_counter else None
+            yield figure, value, rate
 
 
-def _requests(readings: Readings) -> Table:
-    table = Table(title="Requests", title_justify="left", title_style="bold", box=None)
-    table.add_column("API")
-    for column in ("count", "per second", "mean ms", "p50 ms <", "p99 ms <", "errors"):
-        table.add_column(column, justify="right")
+def requests(readings: Readings) -> list[RequestRow]:
     name = "headwater_request_seconds"
     before = {} if readings.before is None else readings.before.histograms(name, "api")
     errors = readings.now.by_label("headwater_errors_total", "api")
+    rows = []
     for api, histogram in sorted(readings.now.histograms(name, "api").items()):
         recent = histogram.since(before.get(api)) if readings.before is not None else histogram
         # An API that was not used between the readings still shows how it did before.
         shown = recent if recent.count > 0 else histogram
-        rate = f"{recent.count / readings.seconds:,.1f}" if readings.seconds > 0 else "-"
-        table.add_row(
-            api,
-            _count(histogram.count),
-            rate,
-            _milliseconds(shown.mean),
-            _milliseconds(shown.quantile(0.5)),
-            _milliseconds(shown.quantile(0.99)),
-            _count(errors.get(api, 0)),
+        rate = recent.count / readings.seconds if readings.seconds > 0 else None
+        median_s, slowest_s = shown.quantile(0.5), shown.quantile(0.99)
+        error_count = errors.get(api, 0)
+        rows.append(
+            RequestRow(api, histogram.count, rate, shown.mean, median_s, slowest_s, error_count)
         )
-    return table
+    return rows
 
 
-def _topics(readings: Readings) -> Table:
-    table = Table(title="Topics", title_justify="left", title_style="bold", box=None)
-    table.add_column("Topic")
-    for column in ("bytes in", "bytes out", "records in", "log size"):
-        table.add_column(column, justify="right")
-    for topic, *values in _largest_topics(readings.now):
-        table.add_row(topic, *(write(value) for write, value in zip(_WRITERS, values, strict=True)))
-    return table
+def largest_topics(page: MetricsPage) -> list[TopicRow]:
+    """All topics, the largest first."""
+    columns = [page.by_label(name, "topic") for name in _TOPIC_METRICS]
+    sizes = columns[-1]
+    names = sorted(set().union(*columns) - {""}, key=lambda name: (-sizes.get(name, 0), name))
+    return [TopicRow(name, *(column.get(name, 0.0) for column in columns)) for name in names]
 
 
 _TOPIC_METRICS: Final = (
@@ -170,20 +172,64 @@ _TOPIC_METRICS: Final = (
     "headwater_topic_messages_in_total",
     "headwater_log_size_bytes",
 )
-_WRITERS: Final = (size_text, size_text, _count, size_text)
 
 
-def _largest_topics(page: MetricsPage) -> Iterator[tuple[str, float, float, float, float]]:
-    columns = [page.by_label(name, "topic") for name in _TOPIC_METRICS]
-    sizes = columns[-1]
-    names = sorted(set().union(*columns) - {""}, key=lambda name: (-sizes.get(name, 0), name))
-    for name in names[:TOPICS_SHOWN_MAX]:
-        a, b, c, d = (column.get(name, 0.0) for column in columns)
-        yield name, a, b, c, d
+def _tone(value: object) -> Tone | None:
+    return Tone.BAD if str(value).endswith("!") else None
 
 
-def _milliseconds(seconds: float) -> str:
+_FIGURE_COLUMNS: Final = (
+    Column("METRIC", "metric"),
+    Column("VALUE", "value", is_number=True, tone=_tone),
+    Column("MEANING", "meaning"),
+)
+_REQUEST_COLUMNS: Final = (
+    Column("API", "api"),
+    *(
+        Column(header, header, is_number=True)
+        for header in ("COUNT", "PER-SECOND", "MEAN-MS", "P50-MS<", "P99-MS<", "ERRORS")
+    ),
+)
+_TOPIC_COLUMNS: Final = (
+    Column("TOPIC", "topic"),
+    *(
+        Column(header, header, is_number=True)
+        for header in ("BYTES-IN", "BYTES-OUT", "RECORDS-IN", "LOG-SIZE")
+    ),
+)
+
+
+def _figure_cells(figure: Figure, value: float, rate: float | None) -> Row:
+    text = figure.write(value) if rate is None else f"{figure.write(rate)}/s"
+    if figure.is_bad(value):
+        text = f"{text} !"
+    return {"metric": figure.title, "value": text, "meaning": figure.meaning}
+
+
+def _request_cells(row: RequestRow) -> Row:
+    return {
+        "api": row.api,
+        "COUNT": _count(row.request_count),
+        "PER-SECOND": None if row.per_second is None else f"{row.per_second:,.1f}",
+        "MEAN-MS": _milliseconds(row.mean_s),
+        "P50-MS<": _milliseconds(row.p50_s),
+        "P99-MS<": _milliseconds(row.p99_s),
+        "ERRORS": _count(row.error_count),
+    }
+
+
+def _topic_cells(row: TopicRow) -> Row:
+    return {
+        "topic": row.topic,
+        "BYTES-IN": size_text(row.bytes_in),
+        "BYTES-OUT": size_text(row.bytes_out),
+        "RECORDS-IN": _count(row.records_in),
+        "LOG-SIZE": size_text(row.log_size_bytes),
+    }
+
+
+def _milliseconds(seconds: float) -> str | None:
     if math.isnan(seconds):
-        return "-"
+        return None
     milliseconds = seconds * 1000
     return f"{milliseconds:,.2f}" if milliseconds < 10 else f"{milliseconds:,.0f}"

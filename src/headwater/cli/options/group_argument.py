@@ -9,13 +9,25 @@ from typing import Annotated, NamedTuple, TypeAlias
 
 import typer
 
+from headwater.cli.options.cluster_names import complete_groups, complete_topics
+
 GroupArgument: TypeAlias = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[GROUP]...", show_default=False, help="The groups."),
+    typer.Argument(
+        metavar="[GROUP]...",
+        show_default=False,
+        help="The groups.",
+        autocompletion=complete_groups,
+    ),
 ]
 GroupOption: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--group", metavar="GROUP", help="The same as an argument; may be repeated."),
+    typer.Option(
+        "--group",
+        metavar="GROUP",
+        help="The same as an argument; may be repeated.",
+        autocompletion=complete_groups,
+    ),
 ]
 AllGroups: TypeAlias = Annotated[
     bool, typer.Option("--all-groups", help="All consumer groups of the cluster.")
@@ -26,9 +38,9 @@ TopicOptions: TypeAlias = Annotated[
         "--topic",
         metavar="TOPIC[:N,...]",
         help="A topic, or some of its partitions; may be repeated.",
+        autocompletion=complete_topics,
     ),
 ]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON object for each row.")]
 Timeout: TypeAlias = Annotated[
     int,
     typer.Option(

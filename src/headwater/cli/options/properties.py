@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable
 
 import typer
 
+from headwater.cli.options.choice import did_you_mean
+
 _ESCAPES = {"\\t": "\t", "\\n": "\n", "\\0": "\0", "\\\\": "\\"}
 
 
@@ -20,7 +22,7 @@ def parse_properties(assignments: Iterable[str], known: Collection[str]) -> dict
             )
         if name not in known:
             raise typer.BadParameter(
-                f"there is no property {name!r}, but {', '.join(sorted(known))}",
+                f"there is no property {name!r}{did_you_mean(name, known) or _listed(known)}",
                 param_hint="--property",
             )
         properties[name] = _unescaped(value)
@@ -33,6 +35,10 @@ def is_true(properties: dict[str, str], name: str, default: bool = False) -> boo
     if text not in ("true", "false"):
         raise typer.BadParameter(f"{name} is true or false, not {text!r}", param_hint="--property")
     return text == "true"
+
+
+def _listed(known: Collection[str]) -> str:
+    return f": there are {', '.join(sorted(known))}"
 
 
 def _unescaped(value: str) -> str:

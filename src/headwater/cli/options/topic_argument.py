@@ -6,11 +6,22 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from headwater.cli.options.cluster_names import complete_topics
+
 TopicArgument: TypeAlias = Annotated[
-    str | None, typer.Argument(metavar="TOPIC", show_default=False, help="The topic.")
+    str | None,
+    typer.Argument(
+        metavar="TOPIC", show_default=False, help="The topic.", autocompletion=complete_topics
+    ),
 ]
 TopicOption: TypeAlias = Annotated[
-    str | None, typer.Option("--topic", metavar="TOPIC", help="The same as the argument.")
+    str | None,
+    typer.Option(
+        "--topic",
+        metavar="TOPIC",
+        help="The same as the argument.",
+        autocompletion=complete_topics,
+    ),
 ]
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import typer
 
 from headwater.base.ids import TopicPartition
-from headwater.client.admin import TopicOperations, require_all
+from headwater.cli.options.nearest_name import describe_topics
 from headwater.client.connection.cluster_connection import ClusterConnection
 
 
@@ -45,7 +45,7 @@ async def find_scoped(
 ) -> list[TopicPartition]:
     """The partitions that are meant; the cluster is asked only where a topic has no numbers."""
     whole = [scope.topic for scope in scopes if scope.partitions is None]
-    described = require_all(await TopicOperations(connection).describe_topics(whole))
+    described = await describe_topics(connection, whole)
     chosen: dict[TopicPartition, None] = {}
     for topic, partitions in scopes:
         if partitions is None:

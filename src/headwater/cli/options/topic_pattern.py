@@ -20,7 +20,7 @@ def compile_pattern(text: str) -> re.Pattern[str]:
         return re.compile(f"(?:{alternatives})")
     except re.error as error:
         raise typer.BadParameter(
-            f"{text!r} is no regular expression: {error}", param_hint="--topic"
+            f"{text!r} is not a regular expression: {error}", param_hint="--topic"
         ) from None
 
 

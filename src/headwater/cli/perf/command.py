@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from headwater.cli.options.choice import one_of
 from headwater.cli.options.cluster import BootstrapServer, bootstrap_servers
+from headwater.cli.options.json_option import AsJson
 from headwater.cli.options.topic_argument import TopicArgument, TopicOption, one_topic
 
 if TYPE_CHECKING:
@@ -36,10 +38,10 @@ Read a topic from its start as fast as possible.
 """
 
 LATENCY_HELP = """\
-Send records at a steady rate, and time the way of each to its acknowledgement and to a consumer.
+Send records at a steady rate, and time how long each takes to be acknowledged and consumed.
 
-The clock starts when a record is due, not when it could be sent: a program or a broker that falls \
-behind does not look better for it.
+The clock starts when a record is due, not when it could be sent, so a program or a broker that \
+falls behind does not look better for it.
 
     headwater perf latency perf --num-records 10000 --throughput 1000 --acks all
 """
@@ -60,11 +62,8 @@ Acks: TypeAlias = Annotated[
 PartitionCount: TypeAlias = Annotated[
     int,
     typer.Option(
-        "--partitions", metavar="N", min=1, help="If the topic is not there, it gets so many."
+        "--partitions", metavar="N", min=1, help="How many a topic gets that is not there yet."
     ),
-]
-AsJson: TypeAlias = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object instead of tables.")
 ]
 
 
@@ -143,7 +142,7 @@ def consume(
     timeout_ms: Annotated[
         int,
         typer.Option(
-            "--timeout", metavar="MS", min=1, help="Stop when nothing has come for so long."
+            "--timeout", metavar="MS", min=1, help="Stop when nothing comes for this long."
         ),
     ] = 10_000,
     as_json: AsJson = False,
@@ -216,13 +215,8 @@ def _load(
     linger_ms: int,
     partition_count: int,
 ) -> ProduceLoad:
-    if acks not in ACKS:
-        raise typer.BadParameter(f"{acks!r} is none of all, -1, 1 and 0", param_hint="--acks")
-    if compression not in COMPRESSIONS:
-        raise typer.BadParameter(
-            f"{compression!r} is none of {', '.join(COMPRESSIONS)}",
-            param_hint="--compression-codec",
-        )
+    one_of(acks, ACKS, "--acks")
+    one_of(compression, COMPRESSIONS, "--compression-codec")
     from headwater.cli.perf.runs import ProduceLoad
 
     return ProduceLoad(

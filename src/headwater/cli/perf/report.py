@@ -17,8 +17,8 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
-from rich.table import Table
 
+from headwater.cli.output.plain_table import Column, print_table
 from headwater.cli.output.sizes import size_text
 
 PERCENTILES: Final = (50.0, 90.0, 95.0, 99.0, 99.9)
@@ -85,35 +85,35 @@ class PerfResult(NamedTuple):
         if as_json:
             print(json.dumps(self.as_dict()))
             return
-        console = Console(highlight=False)
-        table = Table(title=self.title, title_justify="left", title_style="bold", box=None)
-        for column in ("records", "size", "seconds", "records/s", "per second"):
-            table.add_column(column, justify="right")
-        table.add_row(
+        columns = [Column(key.upper(), key, is_number=True) for key in _RESULT_KEYS]
+        values = (
             f"{self.record_count:,}",
             size_text(self.size_bytes),
             f"{self.elapsed_s:.2f}",
             f"{self.record_count / self._seconds:,.0f}",
             size_text(self.size_bytes / self._seconds),
         )
-        console.print(table)
-        summaries = [(name, each.summary_ms()) for name, each in self.latencies]
-        if any(summary for _, summary in summaries):
-            console.print(_percentile_table(summaries))
+        print_table(self.title, columns, [dict(zip(_RESULT_KEYS, values, strict=True))])
+        summaries = [
+            (name, summary) for name, each in self.latencies if (summary := each.summary_ms())
+        ]
+        if summaries:
+            _print_percentiles(summaries)
         for remark in self.remarks:
-            console.print(remark)
+            print(remark)
 
 
-def _percentile_table(summaries: Sequence[tuple[str, dict[str, float]]]) -> Table:
-    table = Table(title="Latency in ms", title_justify="left", title_style="bold", box=None)
-    table.add_column("")
-    columns = next(list(summary) for _, summary in summaries if summary)
-    for column in columns:
-        table.add_column(column, justify="right")
-    for name, summary in summaries:
-        if summary:
-            table.add_row(name, *(f"{summary[column]:,.2f}" for column in columns))
-    return table
+_RESULT_KEYS: Final = ("records", "size", "seconds", "records/s", "size/s")
+
+
+def _print_percentiles(summaries: Sequence[tuple[str, dict[str, float]]]) -> None:
+    keys = list(summaries[0][1])
+    columns = [Column("WAY", "way"), *(Column(key.upper(), key, is_number=True) for key in keys)]
+    rows = [
+        {"way": name, **{key: f"{summary[key]:,.2f}" for key in keys}}
+        for name, summary in summaries
+    ]
+    print_table("Latency in ms", columns, rows)
 
 
 @contextlib.asynccontextmanager

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
+from headwater.cli.options.choice import completed_by, one_of
 from headwater.cli.options.cluster import (
     TIMEOUT_MS,
     BootstrapServer,
@@ -14,8 +15,10 @@ from headwater.cli.options.cluster import (
     bootstrap_servers,
     on_cluster,
 )
+from headwater.cli.options.cluster_names import complete_groups
 from headwater.cli.options.topic_argument import TopicArgument, TopicOption, any_topic
 from headwater.cli.records.formatter_option import DEFAULT, NAMES, parse_formatter, stored_format
+from headwater.cli.records.membership_option import parse_membership
 
 app = typer.Typer(pretty_exceptions_enable=False)
 
@@ -42,7 +45,13 @@ What a consumer group has committed, as it stands in the partition of its coordi
 
     headwater consume __consumer_offsets --partition 20 --formatter offsets --from-beginning
 
-No group is joined and nothing is committed. Ctrl-C ends it.
+As a member of a consumer group, which goes on where it was the last time:
+
+    headwater consume orders --group auditors --from-beginning
+
+The group commits what was printed, at the end and every few seconds; --from-beginning only counts \
+for a group that has committed nothing yet. Without --group no group is joined and nothing is \
+committed. Ctrl-C ends it.
 """
 
 
@@ -50,14 +59,29 @@ No group is joined and nothing is committed. Ctrl-C ends it.
 def consume(
     topic: TopicArgument = None,
     topic_option: TopicOption = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            "--group",
+            metavar="GROUP",
+            help="Join this group, go on where it was, and commit what was printed.",
+            autocompletion=complete_groups,
+        ),
+    ] = None,
+    no_commit: Annotated[
+        bool, typer.Option("--no-commit", help="With --group: leave its offsets as they are.")
+    ] = False,
     include: Annotated[
         str | None,
         typer.Option(
-            "--include", metavar="REGEX", help="Instead of a topic: all whose whole name matches."
+            "--include",
+            metavar="REGEX",
+            help="Instead of a topic: all topics whose whole names match.",
         ),
     ] = None,
     partition: Annotated[
-        int | None, typer.Option("--partition", min=0, help="Only this one.", show_default="all")
+        int | None,
+        typer.Option("--partition", min=0, help="Only this partition.", show_default="all"),
     ] = None,
     offset: Annotated[
         str | None,
@@ -69,24 +93,28 @@ def consume(
         ),
     ] = None,
     from_beginning: Annotated[
-        bool, typer.Option("--from-beginning", help="Start with the oldest records.")
+        bool,
+        typer.Option(
+            "--from-beginning",
+            help="Start with the oldest records; with --group, where it has no offsets.",
+        ),
     ] = False,
     from_datetime: Annotated[
         str | None,
         typer.Option(
             "--from-datetime",
             metavar="TIME",
-            help="Start with the first records that are not older, as in 2026-01-31T12:00:00Z.",
+            help="Start with the first records since then, as in 2026-01-31T12:00:00Z.",
         ),
     ] = None,
     max_messages: Annotated[
         int | None,
-        typer.Option("--max-messages", "-n", min=0, help="Stop after so many records."),
+        typer.Option("--max-messages", "-n", min=0, help="Stop after this many records."),
     ] = None,
     timeout_ms: Annotated[
         int | None,
         typer.Option(
-            "--timeout-ms", metavar="MS", min=0, help="Stop when nothing comes for so long."
+            "--timeout-ms", metavar="MS", min=0, help="Stop when nothing comes for this long."
         ),
     ] = None,
     isolation_level: Annotated[
@@ -95,6 +123,7 @@ def consume(
             "--isolation-level",
             metavar="LEVEL",
             help="read_committed leaves out transactions that are open or were aborted.",
+            autocompletion=completed_by(ISOLATION_LEVELS),
         ),
     ] = "read_uncommitted",
     properties: Annotated[
@@ -114,10 +143,20 @@ def consume(
             "--formatter",
             metavar="NAME",
             help=f"What the records are: {', '.join(NAMES)}; or one of Kafka's classes.",
+            autocompletion=completed_by(NAMES),
         ),
     ] = DEFAULT,
+    consumer_properties: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--consumer-property",
+            "--command-property",
+            metavar="NAME=VALUE",
+            help="A setting of the consumer, as in docs/client-settings.md; may be repeated.",
+        ),
+    ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object for each record.")
+        bool, typer.Option("--json", help="Print a JSON object for each record, for programs.")
     ] = False,
     bootstrap_server: BootstrapServer = None,
     request_timeout_ms: RequestTimeout = TIMEOUT_MS,
@@ -125,16 +164,12 @@ def consume(
     name = any_topic(topic, topic_option)
     if (name is None) == (include is None):
         raise typer.BadParameter("name a topic, or topics by --include", param_hint="TOPIC")
-    if isolation_level not in ISOLATION_LEVELS:
-        raise typer.BadParameter(
-            f"{isolation_level!r} is none of {', '.join(ISOLATION_LEVELS)}",
-            param_hint="--isolation-level",
-        )
+    one_of(isolation_level, ISOLATION_LEVELS, "--isolation-level")
     form = parse_formatter(formatter)
     if form != DEFAULT and properties:
-        raise typer.BadParameter("this formatter has none", param_hint="--property")
+        raise typer.BadParameter("this formatter has no properties", param_hint="--property")
     if as_json and properties:
-        raise typer.BadParameter("JSON has all fields anyway", param_hint="--property")
+        raise typer.BadParameter("JSON always has all fields", param_hint="--property")
     from headwater.cli.records.consume_action import ConsumeOptions, Consumption
     from headwater.cli.records.record_format import FormatRecords, JsonFormat, TextFormat
     from headwater.cli.records.start_offsets import parse_start
@@ -143,7 +178,23 @@ def consume(
 
     start = parse_start(offset, from_beginning, from_datetime)
     if start.offset is not None and partition is None:
-        raise typer.BadParameter("an offset needs it", param_hint="--partition")
+        raise typer.BadParameter("say which partition the offset is in", param_hint="--partition")
+    membership = parse_membership(
+        group, consumer_properties or [], from_beginning=from_beginning, commits=not no_commit
+    )
+    own_start = [
+        option
+        for option, value in (
+            ("--partition", partition),
+            ("--offset", offset),
+            ("--from-datetime", from_datetime),
+        )
+        if value is not None
+    ]
+    if membership.group_id is not None and own_start:
+        raise typer.BadParameter(
+            f"a group decides itself what it reads: leave out {own_start[0]}", param_hint="--group"
+        )
     plain: FormatRecords = JsonFormat() if as_json else TextFormat(properties or [])
 
     async def run(connection: ClusterConnection) -> int:
@@ -160,6 +211,7 @@ def consume(
             timeout_ms=timeout_ms,
             isolation_level=IsolationLevel[isolation_level.upper()],
             format_records=format_records,
+            membership=membership,
         )
         consumption = Consumption(connection, bootstrap_servers(bootstrap_server), options)
         await consumption.run()

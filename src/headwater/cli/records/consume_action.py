@@ -1,22 +1,34 @@
-"""What `headwater consume` does: reads partitions and prints records until it is told to stop."""
+"""What `headwater consume` does: reads partitions and prints records until it is told to stop.
+
+A member of a group commits what it has printed, and nothing else. The consumer does it by itself:
+from time to time, before partitions go to others, and at its end, however that comes about. Nothing
+is read that is not printed at once, and what could not be printed is given back.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import math
 import sys
 from typing import BinaryIO, Final, NamedTuple
 
 from headwater.base.ids import TopicPartition
 from headwater.cli.interruption import cancelled_by_signals
+from headwater.cli.options.topic_pattern import compile_pattern
+from headwater.cli.records.membership_option import Membership
 from headwater.cli.records.record_format import FormatRecords
 from headwater.cli.records.start_offsets import Start, find_partitions, start_offsets
 from headwater.client.admin import OffsetTime
 from headwater.client.connection.cluster_connection import ClusterConnection
 from headwater.client.consumer.async_consumer import AsyncConsumer
+from headwater.client.consumer.listeners import RebalanceListener
+from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.fetch.isolation import IsolationLevel
 
 #: How often to look for new partitions and topics.
 LOOK_INTERVAL_S: Final = 5.0
+#: How long to wait at least for a group that lets nobody in yet.
+JOIN_POLL_S_MIN: Final = 0.05
 #: How many records are printed at a time.
 RECORDS_MAX: Final = 10_000
 
@@ -30,9 +42,10 @@ class ConsumeOptions(NamedTuple):
     timeout_ms: int | None
     isolation_level: IsolationLevel
     format_records: FormatRecords
+    membership: Membership
 
 
-class Consumption:
+class Consumption(RebalanceListener):
     """One run of the command; `count` is how many records it has printed."""
 
     def __init__(
@@ -45,44 +58,86 @@ class Consumption:
         self._options = options
         self._loop = asyncio.get_running_loop()
         self._out: BinaryIO = sys.stdout.buffer
+        #: When something last came, or the group had let this member in.
+        self._last_s = self._loop.time()
+        self._is_member = options.membership.group_id is None
 
     async def run(self) -> None:
         """Print until enough was printed, nothing came for long enough, or a signal came."""
-        options = self._options
-        is_late = options.start == Start(time=OffsetTime.LATEST)
         try:
             with cancelled_by_signals():
-                async with AsyncConsumer(
-                    {"isolation.level": options.isolation_level.name.lower()},
-                    bootstrap_servers=self._bootstrap,
-                    auto_offset_reset="latest" if is_late else "earliest",
-                    allow_auto_create_topics=False,
-                ) as consumer:
-                    await self._assign(consumer, await self._find_partitions(), options.start)
+                partitions = await self._find_partitions()
+                async with self._make_consumer() as consumer:
+                    if self._options.membership.group_id is None:
+                        await self._assign(consumer, partitions, self._options.start)
+                    else:
+                        self._subscribe(consumer)
                     await self._print_all(consumer)
         except asyncio.CancelledError:
             pass
 
+    def _make_consumer(self) -> AsyncConsumer:
+        options = self._options
+        is_late = options.start == Start(time=OffsetTime.LATEST)
+        settings = {
+            "isolation.level": options.isolation_level.name.lower(),
+            "auto.offset.reset": "latest" if is_late else "earliest",
+            "bootstrap.servers": self._bootstrap,
+            "allow.auto.create.topics": "false",
+        }
+        if options.membership.group_id is not None:
+            settings["group.id"] = options.membership.group_id
+        return AsyncConsumer(settings | options.membership.settings)
+
+    def _subscribe(self, consumer: AsyncConsumer) -> None:
+        options = self._options
+        if options.topic is not None:
+            consumer.subscribe([options.topic], listener=self)
+        elif options.pattern is not None:
+            consumer.subscribe(pattern=compile_pattern(options.pattern).pattern, listener=self)
+
+    def on_partitions_assigned(
+        self, consumer: AsyncConsumer, partitions: frozenset[TopicPartition]
+    ) -> None:
+        """Joining takes a group its time, in which nothing can come."""
+        if not self._is_member:
+            self._is_member = True
+            self._last_s = self._loop.time()
+
     async def _print_all(self, consumer: AsyncConsumer) -> None:
         timeout_ms = self._options.timeout_ms
-        limit_s = None if timeout_ms is None else timeout_ms / 1000
-        last_s = looked_s = self._loop.time()
+        limit_s = math.inf if timeout_ms is None else timeout_ms / 1000
+        is_subscribed = self._options.membership.group_id is not None
+        looked_s = self._loop.time()
         while not self._has_enough():
             now_s = self._loop.time()
             if now_s >= looked_s + LOOK_INTERVAL_S:
-                await self._add_new_partitions(consumer)
+                if not is_subscribed:
+                    await self._add_new_partitions(consumer)
                 looked_s = now_s
             wait_s = looked_s + LOOK_INTERVAL_S - now_s
-            if limit_s is not None:
-                wait_s = min(wait_s, max(0.0, last_s + limit_s - now_s))
+            if self._is_member:
+                wait_s = min(wait_s, max(0.0, self._last_s + limit_s - now_s))
+            else:
+                # There may be nothing to read for this member, which it learns between two polls.
+                wait_s = min(wait_s, max(limit_s, JOIN_POLL_S_MIN))
             records = await consumer.poll(wait_s, self._wanted_count())
             if records:
-                self._out.write(self._options.format_records(records))
-                self._out.flush()
-                self.count += len(records)
-                last_s = self._loop.time()
-            elif limit_s is not None and self._loop.time() >= last_s + limit_s:
+                self._print(consumer, records)
+            elif self._is_member and self._loop.time() >= self._last_s + limit_s:
                 return
+
+    def _print(self, consumer: AsyncConsumer, records: list[ConsumerRecord]) -> None:
+        try:
+            self._out.write(self._options.format_records(records))
+            self._out.flush()
+        except OSError:
+            # Nobody has read them, so they are not to be committed.
+            for record in reversed(records):
+                consumer.seek(TopicPartition(record.topic, record.partition), record.offset)
+            raise
+        self.count += len(records)
+        self._last_s = self._loop.time()
 
     def _wanted_count(self) -> int:
         max_messages = self._options.max_messages

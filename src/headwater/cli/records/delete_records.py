@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from headwater.cli.options.cluster import TIMEOUT_MS, BootstrapServer, RequestTimeout, on_cluster
+from headwater.cli.options.json_option import AsJson
 from headwater.cli.options.topic_argument import TopicArgument, TopicOption, any_topic
 
 if TYPE_CHECKING:
@@ -22,9 +23,9 @@ EXIT_FAILURE: Final = 1
 FILE_VERSION: Final = 1
 
 HELP = """\
-Delete the records of partitions that are before an offset. They cannot be brought back.
+Delete the records of partitions that come before an offset. They cannot be brought back.
 
-Everything before offset 1000 of partition 0, or all that the partition holds:
+Everything before offset 1000 of partition 0, or everything that the partition holds:
 
     headwater delete-records orders --partition 0 --offset 1000
 
@@ -47,14 +48,13 @@ def delete_records(
     ] = None,
     offset: Annotated[
         int | None,
-        typer.Option(
-            "--offset", min=-1, help="The first offset that stays; -1 deletes all there is."
-        ),
+        typer.Option("--offset", min=-1, help="The first offset to keep; -1 deletes everything."),
     ] = None,
     offset_json_file: Annotated[
         str | None,
         typer.Option("--offset-json-file", metavar="FILE", help="Partitions and offsets as JSON."),
     ] = None,
+    as_json: AsJson = False,
     bootstrap_server: BootstrapServer = None,
     timeout_ms: RequestTimeout = TIMEOUT_MS,
 ) -> None:
@@ -64,7 +64,9 @@ def delete_records(
     by_options = (name, partition, offset)
     if offset_json_file is not None:
         if any(value is not None for value in by_options):
-            raise typer.BadParameter("give a file or a partition", param_hint="--offset-json-file")
+            raise typer.BadParameter(
+                "give a file or a partition, not both", param_hint="--offset-json-file"
+            )
         offsets = _read_offsets(offset_json_file)
     elif name is None or partition is None or offset is None:
         raise typer.BadParameter(
@@ -73,27 +75,41 @@ def delete_records(
     else:
         offsets = {TopicPartition(name, partition): offset}
     failed = on_cluster(
-        bootstrap_server, lambda connection: _delete(connection, offsets), timeout_ms=timeout_ms
+        bootstrap_server,
+        lambda connection: _delete(connection, offsets, as_json=as_json),
+        timeout_ms=timeout_ms,
     )
     if failed:
         raise typer.Exit(EXIT_FAILURE)
 
 
-async def _delete(connection: ClusterConnection, offsets: dict[TopicPartition, int]) -> bool:
+async def _delete(
+    connection: ClusterConnection, offsets: dict[TopicPartition, int], *, as_json: bool
+) -> bool:
     """Delete and tell what remains of each partition; whether something went wrong."""
     from headwater.base.errors import KafkaError
+    from headwater.cli.output.json_document import failure_fields, print_document
     from headwater.client.admin import OffsetOperations
 
-    print("Executing records delete operation")
+    if not as_json:
+        print("Executing records delete operation")
     outcomes = await OffsetOperations(connection).delete_records(offsets, raise_errors=False)
-    print("Records delete operation completed:")
+    if not as_json:
+        print("Records delete operation completed:")
+    entries: list[dict[str, object]] = []
     has_failed = False
     for key, outcome in outcomes.items():
+        place = {"topic": key.topic, "partition": key.partition}
         if isinstance(outcome, KafkaError):
             has_failed = True
+            entries.append(place | failure_fields(outcome))
             print(f"headwater: {outcome}", file=sys.stderr)
         else:
-            print(f"partition: {key}\tlow_watermark: {outcome}")
+            entries.append(place | {"low_watermark": outcome})
+            if not as_json:
+                print(f"partition: {key}\tlow_watermark: {outcome}")
+    if as_json:
+        print_document({"partitions": entries})
     return has_failed
 
 
@@ -104,7 +120,7 @@ def _read_offsets(path: str) -> dict[TopicPartition, int]:
     try:
         content: Any = json.loads(Path(path).read_text())
     except ValueError as error:
-        raise _fault(path, f"is no JSON: {error}") from None
+        raise _fault(path, f"is not JSON: {error}") from None
     if not isinstance(content, dict) or content.get("version", FILE_VERSION) != FILE_VERSION:
         raise _fault(path, f"should be an object with version {FILE_VERSION}")
     offsets: dict[TopicPartition, int] = {}

@@ -49,7 +49,7 @@ def parse_formatter(text: str) -> str:
     name = ALIASES.get(text.replace("\\", ""), text)
     if name not in NAMES:
         raise typer.BadParameter(
-            f"{text!r} is none of {', '.join(NAMES)}, nor one of Kafka's classes for these",
+            f"{text!r} is not one of {', '.join(NAMES)}, nor of Kafka's classes for these",
             param_hint="--formatter",
         )
     return name

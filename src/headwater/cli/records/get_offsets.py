@@ -1,13 +1,15 @@
-"""`headwater get-offsets`: print the first, last or timely offsets of partitions."""
+"""`headwater get-offsets`: print the first or next offsets of partitions, or those of a time."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
+from headwater.cli.options.choice import completed_by, did_you_mean
 from headwater.cli.options.cluster import TIMEOUT_MS, BootstrapServer, RequestTimeout, on_cluster
+from headwater.cli.options.json_option import AsJson
 from headwater.cli.options.topic_argument import TopicArgument, TopicOption, any_topic
 
 if TYPE_CHECKING:
@@ -27,19 +29,19 @@ TIMES: Final = {
 }
 
 HELP = """\
-Print offsets of partitions, one a line as topic:partition:offset.
+Print offsets of partitions, each on a line of its own as topic:partition:offset.
 
-The next offsets that will be written, and the oldest that are there:
+The offsets that the next records will get, and those of the oldest records:
 
     headwater get-offsets orders
 
     headwater get-offsets orders --time earliest
 
-The first offsets since a moment, in milliseconds, of some partitions:
+The first offsets since a moment, in milliseconds since 1970, of some partitions:
 
     headwater get-offsets --time 1767225600000 --topic-partitions orders:0-2,pay.*
 
-A partition that has nothing so late is left out.
+A partition without a record that late is left out.
 """
 
 
@@ -53,12 +55,15 @@ def get_offsets(
             "--time",
             metavar="TIME",
             help="latest or -1, earliest or -2, max-timestamp or -3 (the newest record), "
-            "or a timestamp in milliseconds.",
+            "or a timestamp in milliseconds since 1970.",
+            autocompletion=completed_by(TIMES),
         ),
     ] = "latest",
     partitions: Annotated[
         str | None,
-        typer.Option("--partitions", metavar="N,...", help="Only these.", show_default="all"),
+        typer.Option(
+            "--partitions", metavar="N,...", help="Only these partitions.", show_default="all"
+        ),
     ] = None,
     topic_partitions: Annotated[
         str | None,
@@ -71,9 +76,11 @@ def get_offsets(
     exclude_internal_topics: Annotated[
         bool,
         typer.Option(
-            "--exclude-internal-topics", help="Leave out __consumer_offsets and its like."
+            "--exclude-internal-topics",
+            help="Leave out internal topics such as __consumer_offsets.",
         ),
     ] = False,
+    as_json: AsJson = False,
     bootstrap_server: BootstrapServer = None,
     timeout_ms: RequestTimeout = TIMEOUT_MS,
 ) -> None:
@@ -91,42 +98,64 @@ def get_offsets(
         accepts = parse_partition_patterns(topic_partitions)
     else:
         accepts = accept_topics_and_numbers(name, partitions)
-    moment = _parse_time(time)
+    search = Search(accepts, _parse_time(time), name or topic_partitions, exclude_internal_topics)
     failed = on_cluster(
         bootstrap_server,
-        lambda connection: _print_offsets(connection, accepts, moment, exclude_internal_topics),
+        lambda connection: _print_offsets(connection, search, as_json=as_json),
         timeout_ms=timeout_ms,
     )
     if failed:
         raise typer.Exit(EXIT_FAILURE)
 
 
-async def _print_offsets(
-    connection: ClusterConnection, accepts: Accepts, time: int, exclude_internal: bool
-) -> bool:
+class Search(NamedTuple):
+    """Which partitions, by a test and as they were named, and which of their offsets."""
+
+    accepts: Accepts
+    time: int
+    named: str | None
+    exclude_internal: bool
+
+
+async def _print_offsets(connection: ClusterConnection, search: Search, *, as_json: bool) -> bool:
     """Print what is found; whether something went wrong."""
     from headwater.base.errors import KafkaError
     from headwater.base.ids import TopicPartition
+    from headwater.cli.output.json_document import failure_fields, print_document
     from headwater.client.admin import OffsetOperations, TopicOperations
     from headwater.client.errors import UnknownTopicError
 
+    topics = [
+        topic
+        for topic in await TopicOperations(connection).list_topics()
+        if not (search.exclude_internal and topic.is_internal)
+    ]
     known = (
         TopicPartition(topic.name, partition.partition)
-        for topic in await TopicOperations(connection).list_topics()
-        if not (exclude_internal and topic.is_internal)
+        for topic in topics
         for partition in topic.partitions
     )
-    chosen = sorted(filter(accepts, known))
+    chosen = sorted(filter(search.accepts, known))
     if not chosen:
-        raise UnknownTopicError("No partition matches.")
+        named = search.named or "what was asked for"
+        hint = did_you_mean(named, [topic.name for topic in topics]) or "."
+        raise UnknownTopicError(f"No partition matches {named!r}{hint}")
+    outcomes = await OffsetOperations(connection).list_offsets(dict.fromkeys(chosen, search.time))
+    entries: list[dict[str, object]] = []
     has_failed = False
-    outcomes = await OffsetOperations(connection).list_offsets(dict.fromkeys(chosen, time))
     for key, outcome in outcomes.items():
+        place = {"topic": key.topic, "partition": key.partition}
         if isinstance(outcome, KafkaError):
             has_failed = True
+            entries.append(place | failure_fields(outcome))
             print(f"headwater: {outcome}", file=sys.stderr)
         elif outcome.offset != NO_OFFSET:
-            print(f"{key.topic}:{key.partition}:{outcome.offset}")
+            timestamp_ms = outcome.timestamp_ms if outcome.timestamp_ms >= 0 else None
+            entries.append(place | {"offset": outcome.offset, "timestamp_ms": timestamp_ms})
+            if not as_json:
+                print(f"{key.topic}:{key.partition}:{outcome.offset}")
+    if as_json:
+        print_document({"offsets": entries})
     return has_failed
 
 
@@ -139,6 +168,6 @@ def _parse_time(text: str) -> int:
         time = min(TIMES.values()) - 1
     if time < min(TIMES.values()):
         raise typer.BadParameter(
-            f"{text!r} is no timestamp and none of {', '.join(TIMES)}", param_hint="--time"
+            f"{text!r} is neither a timestamp nor one of {', '.join(TIMES)}", param_hint="--time"
         )
     return time

@@ -7,8 +7,10 @@ from typing import Annotated, Final
 
 import typer
 
+from headwater.cli.options.choice import completed_by, one_of
 from headwater.cli.options.cluster import BootstrapServer, bootstrap_servers, on_cluster
 from headwater.cli.options.topic_argument import TopicArgument, TopicOption, one_topic
+from headwater.cli.output.counts import counted
 
 app = typer.Typer(pretty_exceptions_enable=False)
 
@@ -28,12 +30,12 @@ With keys, which decide the partition; key and value are separated by a tab, or 
 
     headwater produce orders --property parse.key=true --property key.separator=:
 
-With headers, here of the lines and of the command:
+With headers, some from each line and one for all:
 
     headwater produce orders --property parse.headers=true --header source=shop
 
-The exit code is 0 if every line was written. If not, the first reason is told. \
-Ctrl-D ends the input at a terminal.
+The exit code is 0 if every line was written; otherwise the first failure is told. \
+At a terminal, Ctrl-D ends the input.
 """
 
 
@@ -55,7 +57,10 @@ def produce(
     headers: Annotated[
         list[str] | None,
         typer.Option(
-            "--header", "-H", metavar="NAME=VALUE", help="For every record; may be repeated."
+            "--header",
+            "-H",
+            metavar="NAME=VALUE",
+            help="A header for every record; may be repeated.",
         ),
     ] = None,
     partition: Annotated[
@@ -75,12 +80,16 @@ def produce(
             metavar="all|1|0",
             help="Who must have a record before it counts as written: all in-sync replicas, "
             "the leader, or nobody.",
+            autocompletion=completed_by(ACKS),
         ),
     ] = "all",
     compression: Annotated[
         str,
         typer.Option(
-            "--compression-codec", metavar="CODEC", help=f"One of {', '.join(COMPRESSIONS)}."
+            "--compression-codec",
+            metavar="CODEC",
+            help=f"One of {', '.join(COMPRESSIONS)}.",
+            autocompletion=completed_by(COMPRESSIONS),
         ),
     ] = "none",
     linger_ms: Annotated[
@@ -123,13 +132,8 @@ def produce(
     bootstrap_server: BootstrapServer = None,
 ) -> None:
     name = one_topic(topic, topic_option)
-    if acks not in ACKS:
-        raise typer.BadParameter(f"{acks!r} is none of all, 1 and 0", param_hint="--acks")
-    if compression not in COMPRESSIONS:
-        raise typer.BadParameter(
-            f"{compression!r} is none of {', '.join(COMPRESSIONS)}",
-            param_hint="--compression-codec",
-        )
+    one_of(acks, ACKS, "--acks")
+    one_of(compression, COMPRESSIONS, "--compression-codec")
     from headwater.cli.records.line_format import LineFormat
     from headwater.cli.records.produce_action import ProduceOptions
     from headwater.cli.records.produce_action import produce as run
@@ -154,14 +158,17 @@ def produce(
         timeout_ms=request_timeout_ms,
     )
     if sys.stderr.isatty():
-        written = f"{report.written_count} record{'s' * (report.written_count != 1)}"
-        print(f"Wrote {written} to {name}.", file=sys.stderr)
+        print(f"Wrote {counted(report.written_count, 'record')} to {name}.", file=sys.stderr)
     if report.failure is not None:
-        lost = f" ({report.failed_count} records were not written)" if report.failed_count else ""
+        lost = f" ({_not_written(report.failed_count)})" if report.failed_count else ""
         print(f"headwater: {report.failure}{lost}", file=sys.stderr)
         raise typer.Exit(EXIT_FAILURE)
     if report.was_interrupted:
         raise typer.Exit(EXIT_INTERRUPTED)
+
+
+def _not_written(count: int) -> str:
+    return f"{counted(count, 'record')} {'was' if count == 1 else 'were'} not written"
 
 
 def _parse_header(text: str) -> tuple[str, bytes | None]:

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 import typer
 
 from headwater.base.ids import TopicPartition
+from headwater.cli.options.nearest_name import describe_topics
 from headwater.cli.options.topic_pattern import choose_topics
 from headwater.client.admin import OffsetOperations, OffsetTime, TopicOperations, require_all
 from headwater.client.connection.cluster_connection import ClusterConnection
@@ -40,7 +41,7 @@ def parse_start(offset: str | None, from_beginning: bool, from_datetime: str | N
         return Start(time=OffsetTime.LATEST)
     if not offset.isascii() or not offset.isdigit():
         raise typer.BadParameter(
-            f"{offset!r} is no number, earliest or latest", param_hint="--offset"
+            f"{offset!r} is neither an offset nor earliest or latest", param_hint="--offset"
         )
     return Start(offset=int(offset))
 
@@ -63,7 +64,7 @@ async def find_partitions(
     """The partitions to read: of one topic, or of all that match."""
     topics: Sequence[TopicInfo]
     if topic is not None:
-        [found] = require_all(await TopicOperations(connection).describe_topics([topic])).values()
+        [found] = (await describe_topics(connection, [topic])).values()
         # The connection must know it, too, to find the leaders.
         await connection.refresh([topic])
         topics = [found]

@@ -9,7 +9,10 @@ from typing import NamedTuple
 import typer
 
 from headwater.base.errors import ErrorCode, KafkaError
+from headwater.cli.options.choice import did_you_mean
 from headwater.cli.options.topic_pattern import choose_topics
+from headwater.cli.output.counts import counted
+from headwater.cli.output.json_document import failure_fields, print_document
 from headwater.cli.topics.partition_filter import PartitionFilter
 from headwater.client.admin import NewTopic, TopicOperations, require_all
 from headwater.client.connection.cluster_connection import ClusterConnection
@@ -29,27 +32,48 @@ class TopicChoice(NamedTuple):
 
 
 async def create_topic(
-    connection: ClusterConnection, topic: NewTopic, *, if_not_exists: bool = False
+    connection: ClusterConnection,
+    topic: NewTopic,
+    *,
+    if_not_exists: bool = False,
+    as_json: bool = False,
 ) -> None:
+    outcome = "created"
     try:
         await TopicOperations(connection).create_topics([topic])
     except KafkaError as error:
-        if if_not_exists and error.code is ErrorCode.TOPIC_ALREADY_EXISTS:
-            return
-        raise
-    print(f"Created topic {topic.name}.")
+        if not if_not_exists or error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+            raise
+        outcome = "exists"
+    if as_json:
+        print_document({"topics": [{"topic": topic.name, "outcome": outcome}]})
+    elif outcome == "created":
+        print(f"Created topic {topic.name}.")
 
 
-async def list_topics(connection: ClusterConnection, choice: TopicChoice) -> None:
-    for topic in await _chosen(connection, choice):
+async def list_topics(
+    connection: ClusterConnection, choice: TopicChoice, *, as_json: bool = False
+) -> None:
+    topics = await _chosen(connection, choice)
+    if as_json:
+        from headwater.cli.topics.topic_json import topic_json
+
+        print_document({"topics": [topic_json(topic) for topic in topics]})
+        return
+    for topic in topics:
         print(topic.name)
 
 
 async def describe_topics(
-    connection: ClusterConnection, choice: TopicChoice, partition_filter: PartitionFilter
+    connection: ClusterConnection,
+    choice: TopicChoice,
+    partition_filter: PartitionFilter,
+    *,
+    as_json: bool = False,
 ) -> None:
     # Only describing needs these, and `headwater topics list` should not wait for them.
     from headwater.cli.topics.description import describe_topic
+    from headwater.cli.topics.topic_json import described_json
     from headwater.client.admin import ConfigOperations, ConfigResource, ResourceType
 
     chosen = [topic.name for topic in await _chosen(connection, choice, must_exist=True)]
@@ -59,9 +83,16 @@ async def describe_topics(
         await ConfigOperations(connection).describe_configs(list(resources.values()))
     )
     live_brokers = frozenset(connection.metadata.brokers)
-    for name in chosen:
-        entries = configs[resources[name]]
-        for line in describe_topic(topics[name], entries, partition_filter, live_brokers):
+    described = [(topics[name], configs[resources[name]]) for name in chosen]
+    if as_json:
+        documents = [
+            described_json(topic, entries, partition_filter, live_brokers)
+            for topic, entries in described
+        ]
+        print_document({"topics": [document for document in documents if document]})
+        return
+    for topic, entries in described:
+        for line in describe_topic(topic, entries, partition_filter, live_brokers):
             print(line)
 
 
@@ -70,6 +101,8 @@ async def grow_topics(
     choice: TopicChoice,
     partition_count: int,
     assignment: list[list[int]] | None,
+    *,
+    as_json: bool = False,
 ) -> None:
     """Let topics grow; an assignment names the brokers of all partitions, old ones too."""
     chosen = await _chosen(connection, choice, must_exist=True)
@@ -81,14 +114,17 @@ async def grow_topics(
         assignments=added,
         raise_errors=False,
     )
-    _report(outcomes, f"Topic {{}} has {partition_count} partitions now.")
+    grown = counted(partition_count, "partition")
+    _report(outcomes, f"Topic {{}} now has {grown}.", "altered", as_json=as_json)
 
 
-async def delete_topics(connection: ClusterConnection, choice: TopicChoice) -> None:
+async def delete_topics(
+    connection: ClusterConnection, choice: TopicChoice, *, as_json: bool = False
+) -> None:
     chosen = await _chosen(connection, choice, must_exist=True)
     names = [topic.name for topic in chosen]
     outcomes = await TopicOperations(connection).delete_topics(names, raise_errors=False)
-    _report(outcomes, "Deleted topic {}.")
+    _report(outcomes, "Deleted topic {}.", "deleted", as_json=as_json)
 
 
 async def _chosen(
@@ -105,7 +141,10 @@ async def _chosen(
     if must_exist and names_something and not found and not choice.if_exists:
         if choice.topic_id is not None:
             raise UnknownTopicError(f"There is no topic with the id {choice.topic_id}.")
-        raise UnknownTopicError(f"There is no topic {choice.pattern!r}, nor one that matches it.")
+        hint = did_you_mean(choice.pattern or "", topics) or "."
+        raise UnknownTopicError(
+            f"There is no topic {choice.pattern!r}, nor one that matches it{hint}"
+        )
     return found
 
 
@@ -119,16 +158,26 @@ def _with_id(topics: Iterable[TopicInfo], text: str) -> list[TopicInfo]:
     return [topic for topic in topics if topic.topic_id == topic_id]
 
 
-def _report(outcomes: Mapping[str, KafkaError | None], success: str) -> None:
+def _report(
+    outcomes: Mapping[str, KafkaError | None], success: str, outcome: str, *, as_json: bool
+) -> None:
     """A line for each topic; failures go to standard error and make the exit code 1."""
-    has_failed = False
-    for name, outcome in outcomes.items():
-        if outcome is None:
-            print(success.format(name))
-        else:
-            has_failed = True
-            print(f"headwater: {outcome}", file=sys.stderr)
-    if has_failed:
+    failures = {name: error for name, error in outcomes.items() if error is not None}
+    if as_json:
+        entries = [
+            {"topic": name, "outcome": outcome}
+            if error is None
+            else {"topic": name, "outcome": "failed", **failure_fields(error)}
+            for name, error in outcomes.items()
+        ]
+        print_document({"topics": entries})
+    else:
+        for name in outcomes:
+            if name not in failures:
+                print(success.format(name))
+    for error in failures.values():
+        print(f"headwater: {error}", file=sys.stderr)
+    if failures:
         raise typer.Exit(EXIT_FAILURE)
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from headwater.cli.options.cluster import TIMEOUT_MS, BootstrapServer, RequestTimeout, on_cluster
+from headwater.cli.options.json_option import AsJson
 from headwater.cli.options.topic_argument import TopicArgument, TopicOption, any_topic, one_topic
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
@@ -30,7 +31,8 @@ Or with the flags of Kafka's kafka-topics.sh:
 
     headwater topics --describe --topic 'ord.*' --bootstrap-server b1:9092
 
-Where topics are chosen, a regular expression that matches the whole name will do.
+Where topics are chosen, a regular expression that matches the whole name will do. With --json each
+command prints one document, for programs.
 """
 
 Partitions: TypeAlias = Annotated[
@@ -52,7 +54,10 @@ IfExists: TypeAlias = Annotated[
     bool, typer.Option("--if-exists", help="No error if there is no such topic.")
 ]
 ExcludeInternal: TypeAlias = Annotated[
-    bool, typer.Option("--exclude-internal", help="Leave out __consumer_offsets and its like.")
+    bool,
+    typer.Option(
+        "--exclude-internal", help="Leave out internal topics such as __consumer_offsets."
+    ),
 ]
 
 
@@ -79,11 +84,14 @@ def create(
     replica_assignment: ReplicaAssignment = None,
     config: Annotated[
         list[str] | None,
-        typer.Option("--config", "-c", metavar="NAME=VALUE", help="A setting; may be repeated."),
+        typer.Option(
+            "--config", "-c", metavar="NAME=VALUE", help="A setting of the topic; may be repeated."
+        ),
     ] = None,
     if_not_exists: Annotated[
         bool, typer.Option("--if-not-exists", help="No error if the topic is there already.")
     ] = False,
+    as_json: AsJson = False,
     bootstrap_server: BootstrapServer = None,
     timeout_ms: RequestTimeout = TIMEOUT_MS,
 ) -> None:
@@ -107,7 +115,9 @@ def create(
     )
     on_cluster(
         bootstrap_server,
-        lambda connection: create_topic(connection, new_topic, if_not_exists=if_not_exists),
+        lambda connection: create_topic(
+            connection, new_topic, if_not_exists=if_not_exists, as_json=as_json
+        ),
         timeout_ms=timeout_ms,
     )
 
@@ -117,6 +127,7 @@ def list_names(
     topic: TopicArgument = None,
     topic_option: TopicOption = None,
     exclude_internal: ExcludeInternal = False,
+    as_json: AsJson = False,
     bootstrap_server: BootstrapServer = None,
     timeout_ms: RequestTimeout = TIMEOUT_MS,
 ) -> None:
@@ -125,7 +136,9 @@ def list_names(
 
     choice = TopicChoice(any_topic(topic, topic_option), exclude_internal=exclude_internal)
     on_cluster(
-        bootstrap_server, lambda connection: list_topics(connection, choice), timeout_ms=timeout_ms
+        bootstrap_server,
+        lambda connection: list_topics(connection, choice, as_json=as_json),
+        timeout_ms=timeout_ms,
     )
 
 
@@ -165,6 +178,7 @@ def describe(
     ] = False,
     exclude_internal: ExcludeInternal = False,
     if_exists: IfExists = False,
+    as_json: AsJson = False,
     bootstrap_server: BootstrapServer = None,
     timeout_ms: RequestTimeout = TIMEOUT_MS,
 ) -> None:
@@ -182,13 +196,13 @@ def describe(
     filters = [partition_filter for partition_filter, is_wanted in wanted.items() if is_wanted]
     if len(filters) > 1:
         raise typer.BadParameter(
-            "only one of them at a time", param_hint=" and ".join(f.value for f in filters)
+            "only one of these at a time", param_hint=" and ".join(f.value for f in filters)
         )
     choice = TopicChoice(any_topic(topic, topic_option), topic_id, exclude_internal, if_exists)
     partition_filter = filters[0] if filters else PartitionFilter.ALL
     on_cluster(
         bootstrap_server,
-        lambda connection: describe_topics(connection, choice, partition_filter),
+        lambda connection: describe_topics(connection, choice, partition_filter, as_json=as_json),
         timeout_ms=timeout_ms,
     )
 
@@ -199,10 +213,11 @@ def alter(
     topic_option: TopicOption = None,
     partitions: Annotated[
         int | None,
-        typer.Option("--partitions", "-p", min=1, help="How many there shall be."),
+        typer.Option("--partitions", "-p", min=1, help="How many there should be."),
     ] = None,
     replica_assignment: ReplicaAssignment = None,
     if_exists: IfExists = False,
+    as_json: AsJson = False,
     bootstrap_server: BootstrapServer = None,
     timeout_ms: RequestTimeout = TIMEOUT_MS,
 ) -> None:
@@ -211,11 +226,11 @@ def alter(
 
     choice = TopicChoice(one_topic(topic, topic_option), if_exists=if_exists)
     if partitions is None:
-        raise typer.BadParameter("say how many there shall be", param_hint="--partitions")
+        raise typer.BadParameter("say how many there should be", param_hint="--partitions")
     assignment = parse_assignment(replica_assignment)
     on_cluster(
         bootstrap_server,
-        lambda connection: grow_topics(connection, choice, partitions, assignment),
+        lambda connection: grow_topics(connection, choice, partitions, assignment, as_json=as_json),
         timeout_ms=timeout_ms,
     )
 
@@ -225,6 +240,7 @@ def delete(
     topic: TopicArgument = None,
     topic_option: TopicOption = None,
     if_exists: IfExists = False,
+    as_json: AsJson = False,
     bootstrap_server: BootstrapServer = None,
     timeout_ms: RequestTimeout = TIMEOUT_MS,
 ) -> None:
@@ -234,6 +250,6 @@ def delete(
     choice = TopicChoice(one_topic(topic, topic_option), if_exists=if_exists)
     on_cluster(
         bootstrap_server,
-        lambda connection: delete_topics(connection, choice),
+        lambda connection: delete_topics(connection, choice, as_json=as_json),
         timeout_ms=timeout_ms,
     )

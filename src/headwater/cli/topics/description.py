@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from headwater.base.ids import topic_id_to_text
+from headwater.cli.output.colour import Tone, heading, painted
 from headwater.cli.topics.partition_filter import PartitionFilter
 from headwater.client.admin import ConfigEntry, ConfigSource
 from headwater.client.connection.cluster_metadata import PartitionInfo, TopicInfo
@@ -19,17 +20,39 @@ def describe_topic(
     live_brokers: frozenset[int],
 ) -> Iterator[str]:
     """The topic's line and one for each partition, as far as the filter lets them through."""
-    overrides = [entry for entry in configs if entry.source is not ConfigSource.DEFAULT_CONFIG]
+    overrides = overrides_of(configs)
     if partition_filter is PartitionFilter.WITH_OVERRIDES:
         if overrides:
             yield _topic_line(topic, overrides)
         return
     if partition_filter is PartitionFilter.ALL:
         yield _topic_line(topic, overrides)
+    for partition in shown_partitions(topic, configs, partition_filter, live_brokers):
+        yield _partition_line(topic.name, partition)
+
+
+def overrides_of(configs: Iterable[ConfigEntry]) -> list[ConfigEntry]:
+    """Settings that are not at their default."""
+    return [entry for entry in configs if entry.source is not ConfigSource.DEFAULT_CONFIG]
+
+
+def shown_partitions(
+    topic: TopicInfo,
+    configs: Sequence[ConfigEntry],
+    partition_filter: PartitionFilter,
+    live_brokers: frozenset[int],
+) -> list[PartitionInfo]:
+    """The partitions that the filter lets through."""
     min_isr = next((int(entry.value or 1) for entry in configs if entry.name == MIN_ISR), 1)
-    for partition in topic.partitions:
-        if _is_shown(partition, partition_filter, min_isr, live_brokers):
-            yield _partition_line(topic.name, partition)
+    return [
+        partition
+        for partition in topic.partitions
+        if _is_shown(partition, partition_filter, min_isr, live_brokers)
+    ]
+
+
+def replication_factor(topic: TopicInfo) -> int:
+    return max((len(partition.replicas) for partition in topic.partitions), default=0)
 
 
 def _is_shown(
@@ -49,24 +72,26 @@ def _is_shown(
 
 
 def _topic_line(topic: TopicInfo, overrides: Iterable[ConfigEntry]) -> str:
-    replication_factor = max((len(partition.replicas) for partition in topic.partitions), default=0)
     fields = (
         f"Topic: {topic.name}",
         f"TopicId: {topic_id_to_text(topic.topic_id)}",
         f"PartitionCount: {len(topic.partitions)}",
-        f"ReplicationFactor: {replication_factor}",
+        f"ReplicationFactor: {replication_factor(topic)}",
         "Configs: " + ",".join(f"{entry.name}={entry.value}" for entry in overrides),
     )
-    return "\t".join(fields)
+    return heading("\t".join(fields))
 
 
 def _partition_line(topic: str, partition: PartitionInfo) -> str:
+    leader = f"Leader: {partition.leader_id if partition.has_leader else 'none'}"
+    in_sync = f"Isr: {_brokers(partition.isr)}"
+    is_behind = len(partition.isr) < len(partition.replicas)
     fields = [
         f"\tTopic: {topic}",
         f"Partition: {partition.partition}",
-        f"Leader: {partition.leader_id if partition.has_leader else 'none'}",
+        painted(leader, None if partition.has_leader else Tone.BAD),
         f"Replicas: {_brokers(partition.replicas)}",
-        f"Isr: {_brokers(partition.isr)}",
+        painted(in_sync, Tone.WARNING if is_behind else None),
     ]
     # Only a cluster that keeps these has any, and only in trouble.
     if partition.eligible_leaders:

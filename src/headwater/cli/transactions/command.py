@@ -10,6 +10,7 @@ from typing import Annotated, Final, TypeAlias
 import typer
 
 from headwater.cli.options.cluster import TIMEOUT_MS, BootstrapServer, RequestTimeout, on_cluster
+from headwater.cli.options.json_option import RowsAsJson
 from headwater.cli.options.topic_argument import TopicArgument, TopicOption, any_topic, one_topic
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
@@ -19,14 +20,14 @@ TRANSACTION_TIMEOUT_MINUTES_MAX: Final = 15
 HELP = """\
 List and describe transactions, and end those that hang.
 
-Which there are, and what one of them is about:
+To see which there are, and what one of them is about:
 
     headwater transactions list --state Ongoing
 
     headwater transactions describe --transactional-id payments-1
 
-A transaction that hangs keeps readers of committed records from going on: a partition holds it
-open, and its coordinator does not know of it any more. Find such, and end one:
+A transaction that hangs keeps readers of committed records from going on: a partition holds it \
+open, and its coordinator no longer knows of it. To find such transactions, and end one:
 
     headwater transactions find-hanging --topic orders
 
@@ -35,9 +36,9 @@ open, and its coordinator does not know of it any more. Find such, and end one:
 
 Partition: TypeAlias = Annotated[int, typer.Option("--partition", min=0, help="The partition.")]
 BrokerId: TypeAlias = Annotated[
-    int | None, typer.Option("--broker-id", metavar="ID", help="As this broker knows them.")
+    int | None,
+    typer.Option("--broker-id", metavar="ID", help="Ask this broker instead of the leader."),
 ]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON object for each row.")]
 
 
 @app.callback(help=HELP)
@@ -73,7 +74,7 @@ def list_transactions(
             help="Only ids that match this regular expression as a whole.",
         ),
     ] = None,
-    as_json: AsJson = False,
+    as_json: RowsAsJson = False,
     bootstrap_server: BootstrapServer = None,
     timeout_ms: RequestTimeout = TIMEOUT_MS,
 ) -> None:
@@ -100,7 +101,7 @@ def describe(
         str | None,
         typer.Option("--transactional-id", metavar="ID", help="The same as the argument."),
     ] = None,
-    as_json: AsJson = False,
+    as_json: RowsAsJson = False,
     bootstrap_server: BootstrapServer = None,
     timeout_ms: RequestTimeout = TIMEOUT_MS,
 ) -> None:
@@ -123,7 +124,7 @@ def describe_producers(
     topic: TopicArgument = None,
     topic_option: TopicOption = None,
     broker_id: BrokerId = None,
-    as_json: AsJson = False,
+    as_json: RowsAsJson = False,
     bootstrap_server: BootstrapServer = None,
     timeout_ms: RequestTimeout = TIMEOUT_MS,
 ) -> None:
@@ -149,12 +150,16 @@ def abort(
     start_offset: Annotated[
         int | None,
         typer.Option(
-            "--start-offset", metavar="N", min=0, help="Where the transaction begins there."
+            "--start-offset", metavar="N", min=0, help="The offset at which the transaction begins."
         ),
     ] = None,
     producer_id: Annotated[
         int | None,
-        typer.Option("--producer-id", metavar="ID", help="Or whose it is, with the two below."),
+        typer.Option(
+            "--producer-id",
+            metavar="ID",
+            help="Or the producer of the transaction, with its epoch and the coordinator's.",
+        ),
     ] = None,
     producer_epoch: Annotated[
         int | None, typer.Option("--producer-epoch", metavar="N", help="The producer's epoch.")
@@ -170,7 +175,7 @@ def abort(
     bootstrap_server: BootstrapServer = None,
     timeout_ms: RequestTimeout = TIMEOUT_MS,
 ) -> None:
-    """End a transaction that hangs in one partition. Never for one whose producer is at work."""
+    """End a transaction that hangs in a partition. Never do it to one whose producer is at work."""
     from headwater.base.ids import TopicPartition
     from headwater.cli.transactions.actions import ProducerEpochs, abort_transaction
 
@@ -200,7 +205,9 @@ def find_hanging(
     ] = None,
     broker_id: Annotated[
         int | None,
-        typer.Option("--broker-id", metavar="ID", help="Only partitions with a replica here."),
+        typer.Option(
+            "--broker-id", metavar="ID", help="Only partitions with a replica on this broker."
+        ),
     ] = None,
     max_transaction_timeout: Annotated[
         int,
@@ -208,10 +215,10 @@ def find_hanging(
             "--max-transaction-timeout",
             metavar="MINUTES",
             min=0,
-            help="How long a transaction may take: what is younger does not hang.",
+            help="How long a transaction may take; one that is younger does not hang.",
         ),
     ] = TRANSACTION_TIMEOUT_MINUTES_MAX,
-    as_json: AsJson = False,
+    as_json: RowsAsJson = False,
     bootstrap_server: BootstrapServer = None,
     timeout_ms: RequestTimeout = TIMEOUT_MS,
 ) -> None:
@@ -220,7 +227,7 @@ def find_hanging(
 
     name = any_topic(topic, topic_option)
     if partition is not None and name is None:
-        raise typer.BadParameter("name its topic, too", param_hint="--partition")
+        raise typer.BadParameter("name its topic as well", param_hint="--partition")
     on_cluster(
         bootstrap_server,
         lambda connection: transaction_actions.find_hanging(

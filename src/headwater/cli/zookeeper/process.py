@@ -17,6 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from headwater.cli.output.counts import counted
 from headwater.java.installation import ProgramUnavailableError
 from headwater.zookeeper.ensemble import ZooKeeperEnsemble, free_ports, is_free
 from headwater.zookeeper.release import resolve_zookeeper
@@ -58,7 +59,7 @@ def _serve(directory: Path, port: int, server_count: int) -> None:
             )
     program = resolve_zookeeper(lambda line: _say(f"  program     {line}"))
     _say(f"  data        {directory}")
-    _say(f"  starting    {server_count} server{'s' if server_count > 1 else ''}")
+    _say(f"  starting    {counted(server_count, 'server')}")
     ensemble = ZooKeeperEnsemble(directory, ports=ports, program=program)
     try:
         ensemble.start()
@@ -113,7 +114,7 @@ def _check_server_count(directory: Path, server_count: int) -> None:
     found = 1 if is_single else len(list(directory.glob("server-*")))
     if found not in (0, server_count):
         raise _CannotRunError(
-            f"The data directory {directory} belongs to {found} server{'s' if found > 1 else ''}, "
+            f"The data directory {directory} belongs to {counted(found, 'server')}, "
             f"not {server_count}: start it with --ensemble {found}, or choose another --data-dir."
         )
 

@@ -1,1 +1,1 @@
-"""`make demo`: a broker, a shop's stream, three pipelines on Spark, and a check of every result."""
+"""`headwater demo`: a broker, a shop's stream, three pipelines on Spark, every result checked."""

@@ -1,4 +1,4 @@
-"""The demo from its beginning to its end: what `make demo` shows, step by step.
+"""The demo from its beginning to its end: what `headwater demo` shows, step by step.
 
 A broker is started, a shop's orders and payments are sent to it, and three of the pipelines that
 come with Headwater turn them into tables, while they come. Then they are stopped, more is sent, and
@@ -82,7 +82,7 @@ def run_demo(options: DemoOptions, console: Console) -> int:
 
 _NEXT: Final = """
 What to try next:
-  make demo ARGS=--keep          keeps the lake in ./headwater-demo, to read it yourself
+  headwater demo --keep          keeps the lake in ./headwater-demo, to read it yourself
   headwater pipeline show join   the file of a pipeline, to copy and change
   docs/pipelines.md              a worked example, from an empty directory on"""
 

@@ -97,6 +97,21 @@ async def _refusal(directory: Path) -> str:
 
 
 @run_async
+async def test_a_directory_that_is_none_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    told = await _refusal(tmp_path / "file")
+    assert told.endswith(f"cannot be opened: {tmp_path}/file is not a directory.")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@run_async
+async def test_a_directory_that_may_not_be_written_to_is_told(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    told = await _refusal(tmp_path)
+    assert told.endswith(f"cannot be opened: this user may not write to {tmp_path}.")
+
+
+@run_async
 async def test_a_damaged_file_is_refused_with_a_sentence(tmp_path: Path) -> None:
     file = await _fill(tmp_path)
     whole = file.read_bytes()

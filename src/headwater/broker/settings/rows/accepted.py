@@ -33,8 +33,9 @@ ACCEPTED_SETTINGS: Final = SettingTable("broker", [
             without_effect=NO_QUORUM),
     Setting("share.coordinator.state.topic.replication.factor", _SHORT, 3, "How many replicas the "
             "topic with the state of share groups has.", lower=1, without_effect=NO_SHARE_GROUPS),
-    Setting("share.coordinator.state.topic.min.isr", _SHORT, 2, "How many of them must be in "
-            "sync.", lower=1, without_effect=NO_SHARE_GROUPS),
+    Setting("share.coordinator.state.topic.min.isr", _SHORT, 2, "How many replicas of the "
+            "topic with the state of share groups must be in sync.",
+            lower=1, without_effect=NO_SHARE_GROUPS),
     Setting("log.local.retention.ms", _LONG, -2, "How long a segment stays on local disks after it "
             "was copied away; -2 as long as the topic's retention.ms.",
             lower=-2, dynamic=_DYNAMIC, topic_name="local.retention.ms",
@@ -51,7 +52,8 @@ TOPIC_ONLY_SETTINGS: Final = SettingTable("topic", [
             "partition:broker with commas between, or * for all.",
             dynamic=_DYNAMIC, without_effect=NO_THROTTLE),
     Setting("follower.replication.throttled.replicas", _LIST, (), "Replicas that are throttled as "
-            "followers, in the same form.", dynamic=_DYNAMIC, without_effect=NO_THROTTLE),
+            "followers: partition:broker with commas between, or * for all.",
+            dynamic=_DYNAMIC, without_effect=NO_THROTTLE),
     Setting("remote.storage.enable", _BOOLEAN, False, "Whether segments are copied to tiered "
             "storage; only false is taken.", dynamic=_DYNAMIC, without_effect=NO_TIERED_STORAGE),
     Setting("remote.log.copy.disable", _BOOLEAN, False, "Whether no more segments are copied away.",

@@ -25,7 +25,7 @@ _ZOOKEEPER = [
     Setting("zookeeper.session.timeout.ms", _INT, 18_000, "How long ZooKeeper waits for a sign of "
             "life before a broker counts as gone, and its partitions get other leaders.", lower=1),
     Setting("zookeeper.connection.timeout.ms", _INT, None, "How long a start waits for ZooKeeper; "
-            "without it as long as it takes.", lower=1),
+            "for as long as it takes if this is not set.", lower=1),
     Setting("zookeeper.max.in.flight.requests", _INT, 10, "How many requests to ZooKeeper may wait "
             "for an answer.", lower=1,
             without_effect="Requests are sent as they come; ZooKeeper answers them in order."),
@@ -33,15 +33,16 @@ _ZOOKEEPER = [
             "zookeeper.digest.user may read and change them."),
     Setting(DIGEST_USER, _STRING, None, "The name with which the broker identifies itself to "
             "ZooKeeper, in its digest scheme; not in Kafka."),
-    Setting(DIGEST_PASSWORD, _PASSWORD, None, "The password that belongs to it; not in Kafka."),
+    Setting(DIGEST_PASSWORD, _PASSWORD, None, "The password of zookeeper.digest.user; not in "
+            "Kafka."),
 ]
 _SHUTDOWN = [
     Setting("controlled.shutdown.enable", _BOOLEAN, True, "Whether a broker that stops hands its "
             "leaderships over first."),
-    Setting("controlled.shutdown.max.retries", _INT, 3, "How often it asks again where that "
-            "failed, before it stops all the same.", lower=0),
-    Setting("controlled.shutdown.retry.backoff.ms", _LONG, 5_000, "How long it waits before it "
-            "asks again.", lower=0),
+    Setting("controlled.shutdown.max.retries", _INT, 3, "How often a broker that stops asks "
+            "again for others to take its leaderships over, before it stops anyway.", lower=0),
+    Setting("controlled.shutdown.retry.backoff.ms", _LONG, 5_000, "How long a broker that "
+            "stops waits before it asks again for others to take its leaderships over.", lower=0),
 ]
 _HEARTBEATS = [
     Setting("broker.heartbeat.interval.ms", _INT, 2_000, "How often a broker reports to the "

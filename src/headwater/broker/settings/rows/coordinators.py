@@ -15,10 +15,10 @@ _WRITTEN_AT_ONCE = "Records are written at once; it is the fsync behind them tha
 _OFFSETS = [
     Setting("offsets.topic.num.partitions", _INT, 50, "How many partitions __consumer_offsets "
             "gets.", lower=1),
-    Setting("offsets.topic.replication.factor", _SHORT, 3, "How many replicas they get.",
-            lower=1),
-    Setting("offsets.topic.segment.bytes", _INT, 100 << 20, "The size of their segments, small so "
-            "that compaction and loading are quick.", lower=1),
+    Setting("offsets.topic.replication.factor", _SHORT, 3, "How many replicas each partition of "
+            "__consumer_offsets gets.", lower=1),
+    Setting("offsets.topic.segment.bytes", _INT, 100 << 20, "The size of the segments of "
+            "__consumer_offsets, small so that compaction and loading are quick.", lower=1),
     Setting("offsets.topic.compression.codec", _INT, 0, "How records of __consumer_offsets are "
             "compressed, by the number of the codec.",
             lower=0, upper=4),
@@ -55,16 +55,16 @@ _GROUPS = [
             "records before it writes them.", lower=0, without_effect=_WRITTEN_AT_ONCE),
     Setting("group.consumer.session.timeout.ms", _INT, 45_000, "The session of members of the "
             "newer protocol.", lower=1),
-    Setting("group.consumer.min.session.timeout.ms", _INT, 45_000, "The shortest that a group may "
-            "set for itself.", lower=1),
-    Setting("group.consumer.max.session.timeout.ms", _INT, 60_000, "The longest that a group may "
-            "set for itself.", lower=1),
+    Setting("group.consumer.min.session.timeout.ms", _INT, 45_000, "The shortest session that a "
+            "group of the newer protocol may set for itself.", lower=1),
+    Setting("group.consumer.max.session.timeout.ms", _INT, 60_000, "The longest session that a "
+            "group of the newer protocol may set for itself.", lower=1),
     Setting("group.consumer.heartbeat.interval.ms", _INT, 5_000, "How often members of the newer "
             "protocol are told to report.", lower=1),
-    Setting("group.consumer.min.heartbeat.interval.ms", _INT, 5_000, "The shortest such interval "
-            "that a group may set for itself.", lower=1),
-    Setting("group.consumer.max.heartbeat.interval.ms", _INT, 15_000, "The longest such interval "
-            "that a group may set for itself.", lower=1),
+    Setting("group.consumer.min.heartbeat.interval.ms", _INT, 5_000, "The shortest interval "
+            "between heartbeats that a group of the newer protocol may set for itself.", lower=1),
+    Setting("group.consumer.max.heartbeat.interval.ms", _INT, 15_000, "The longest interval "
+            "between heartbeats that a group of the newer protocol may set for itself.", lower=1),
     Setting("group.consumer.max.size", _INT, _INT_MAX, "How many members a group of the newer "
             "protocol may have.", lower=1),
     Setting("group.consumer.assignors", _LIST, ("uniform", "range"), "How the newer protocol "
@@ -80,14 +80,14 @@ _TRANSACTIONS = [
             "for a transaction.", lower=1),
     Setting("transaction.state.log.num.partitions", _INT, 50, "How many partitions "
             "__transaction_state gets.", lower=1),
-    Setting("transaction.state.log.replication.factor", _SHORT, 3, "How many replicas they get.",
-            lower=1),
-    Setting("transaction.state.log.min.isr", _INT, 2, "How many of them must be in sync.",
-            lower=1),
-    Setting("transaction.state.log.segment.bytes", _INT, 100 << 20, "The size of their segments.",
-            lower=1),
-    Setting("transaction.state.log.load.buffer.size", _INT, 5 << 20, "How much of it is read at a "
-            "time when a coordinator takes over.", lower=1),
+    Setting("transaction.state.log.replication.factor", _SHORT, 3, "How many replicas each "
+            "partition of __transaction_state gets.", lower=1),
+    Setting("transaction.state.log.min.isr", _INT, 2, "How many replicas of a partition of "
+            "__transaction_state must be in sync for it to be written.", lower=1),
+    Setting("transaction.state.log.segment.bytes", _INT, 100 << 20, "The size of the segments "
+            "of __transaction_state.", lower=1),
+    Setting("transaction.state.log.load.buffer.size", _INT, 5 << 20, "How much of "
+            "__transaction_state is read at a time when a coordinator takes over.", lower=1),
     Setting("transaction.abort.timed.out.transaction.cleanup.interval.ms", _INT, 10_000, "How "
             "often transactions that took too long are looked for.",
             lower=1),
@@ -100,8 +100,8 @@ _TRANSACTIONS = [
             "may wait for an outside coordinator, for as long as that takes."),
     Setting("add.partitions.to.txn.retry.backoff.ms", _INT, 20, "How long the broker waits before "
             "it tries again to add a partition.", lower=1),
-    Setting("add.partitions.to.txn.retry.backoff.max.ms", _INT, 100, "How long it tries at most.",
-            lower=0),
+    Setting("add.partitions.to.txn.retry.backoff.max.ms", _INT, 100, "How long the broker tries "
+            "to add a partition to a transaction before the client has to.", lower=0),
 ]
 # fmt: on
 

@@ -26,8 +26,8 @@ _LISTENERS = [
     Setting("listeners", _STRING, "PLAINTEXT://:9092", "Where the broker listens: "
             "NAME://host:port, several with commas between. No host means every interface, port 0 "
             "a free one."),
-    Setting("advertised.listeners", _STRING, None, "The addresses that clients are told, in the "
-            "same form. Without it that is where the broker listens; for one that listens on every "
+    Setting("advertised.listeners", _STRING, None, "The addresses that clients are told, as "
+            "NAME://host:port. Without it that is where the broker listens; for one on every "
             "interface, the machine's name, or without ZooKeeper the address that the client "
             "dialled."),
     Setting("listener.security.protocol.map", _STRING, "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,"
@@ -45,7 +45,7 @@ _SOCKETS = [
             "socket; -1 leaves it to the operating system.", lower=-1),
     Setting("socket.request.max.bytes", _INT, 100 << 20, "The largest request that is read; a "
             "connection that announces a larger one is closed.", lower=1),
-    Setting("socket.listen.backlog.size", _INT, 50, "How many connections may wait for being "
+    Setting("socket.listen.backlog.size", _INT, 50, "How many connections may wait to be "
             "accepted.", lower=1),
     Setting("socket.connection.setup.timeout.ms", _LONG, 10_000, "How long connecting to another "
             "broker may take at first.", lower=1),
@@ -68,14 +68,14 @@ _LIMITS = [
     Setting("max.connection.creation.rate", _INT, _INT_MAX, "How many connections are accepted in "
             "a second.", lower=0, dynamic=_DYNAMIC,
             without_effect="Connections are limited by their number, not by their rate."),
-    Setting("connections.max.idle.ms", _LONG, 600_000, "After so long without a request a "
-            "connection is closed; -1 for never.", lower=-1),
+    Setting("connections.max.idle.ms", _LONG, 600_000, "How long a connection may be without a "
+            "request before it is closed; -1 for ever.", lower=-1),
     Setting("socket.request.progress.timeout.ms", _LONG, 30_000, "How long a request may stay half "
-            "received: in each such time the client has to send 16 KB of it, or the rest; -1 for "
-            "ever; not in Kafka.", lower=-1, dynamic=_DYNAMIC),
+            "received: in every such period the client has to send 16 KB of it, or the rest; -1 "
+            "for ever; not in Kafka.", lower=-1, dynamic=_DYNAMIC),
     # A consumer may be busy with its records for max.poll.interval.ms, 5 minutes, before it reads.
     Setting("socket.answer.progress.timeout.ms", _LONG, 360_000, "How long an answer may stay half "
-            "sent: in each such time the client has to read 16 KB of it, or the rest; -1 for "
+            "sent: in every such period the client has to read 16 KB of it, or the rest; -1 for "
             "ever; not in Kafka.", lower=-1, dynamic=_DYNAMIC),
     Setting("queued.max.request.bytes", _LONG, -1, "How many bytes of requests are held in memory "
             "at once before reading pauses; -1 for half of the memory that the broker may have. "

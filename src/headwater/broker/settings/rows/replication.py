@@ -27,9 +27,9 @@ _FOLLOWERS = [
     Setting("replica.fetch.max.bytes", _INT, 1 << 20, "How much a follower fetches from a "
             "partition at a time.", lower=0),
     Setting("replica.fetch.response.max.bytes", _INT, 10 << 20, "How much a follower fetches at a "
-            "time in all.", lower=0),
-    Setting("replica.fetch.min.bytes", _INT, 1, "What a follower's fetch waits for."),
-    Setting("replica.fetch.wait.max.ms", _INT, 500, "How long a follower's fetch waits."),
+            "time from all partitions together.", lower=0),
+    Setting("replica.fetch.min.bytes", _INT, 1, "How many bytes a follower's fetch waits for."),
+    Setting("replica.fetch.wait.max.ms", _INT, 500, "How long a follower's fetch waits for bytes."),
     Setting("replica.fetch.backoff.ms", _INT, 1_000, "How long a follower waits after a fetch that "
             "failed.", lower=0),
     Setting("replica.socket.timeout.ms", _INT, 30_000, "How long a follower waits for an answer."),
@@ -55,10 +55,10 @@ _FOLLOWERS = [
 _LEADERS = [
     Setting("auto.leader.rebalance.enable", _BOOLEAN, True, "Whether partitions are given back to "
             "their preferred leaders from time to time."),
-    Setting("leader.imbalance.check.interval.seconds", _LONG, 300, "How often that is looked at.",
-            lower=1),
+    Setting("leader.imbalance.check.interval.seconds", _LONG, 300, "How often a "
+            "controller looks for partitions to give back to their preferred leaders.", lower=1),
     Setting("leader.imbalance.per.broker.percentage", _INT, 10, "The share of a broker's "
-            "partitions, in percent, that may be led by others before they are given back.",
+            "partitions, in percent, that may be led by others before it gets them back.",
             lower=0, upper=100),
 ]
 # fmt: on

@@ -11,6 +11,7 @@ overlap, hence one connection may wander from thread to thread.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from typing import Final
@@ -134,5 +135,17 @@ class SqliteJournal:
                 return f"The metadata store {self.path} is in use by another process."
             case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
                 return f"The metadata store {self.path} is damaged: {error}."
+            case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_READONLY:
+                reason = _fault_of(os.path.dirname(self.path)) or str(error)
+                return f"The metadata store {self.path} cannot be opened: {reason}."
             case _:
                 return f"The metadata store {self.path} cannot be opened: {error}."
+
+
+def _fault_of(directory: str) -> str | None:
+    """Why no file can be made in a directory, in plainer words than the database has."""
+    if not os.path.isdir(directory):
+        return f"{directory} is not a directory"
+    if not os.access(directory, os.W_OK | os.X_OK):
+        return f"this user may not write to {directory}"
+    return None

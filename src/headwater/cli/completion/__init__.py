@@ -1,0 +1,1 @@
+"""`headwater completion`, and the words that a shell asks about."""
