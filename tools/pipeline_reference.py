@@ -60,7 +60,7 @@ sinks:
 
 Names of sources and steps are tables in SQL. A step reads what is named before it; a name of
 several parts, such as `catalog.schema.table`, is looked for by Spark. A list of names may be
-written as one text with commas, so that a variable can hold several.
+written as one string with commas, so that a variable can hold several.
 
 Durations are written like `500 ms`, `10 seconds`, `1 hour 30 minutes` or `7 days`; times like
 `2026-01-31T12:00:00Z` (UTC if no zone is named), `2 hours ago`, `now`, or in milliseconds.

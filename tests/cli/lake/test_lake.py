@@ -1,9 +1,11 @@
 import json
+import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from headwater.base.extras import how_to_install
 from headwater.pipeline.lake.lake_table import LakeTable
 from headwater.testing.running_broker import RunningBroker
 from tests.support.command import Finished, run_command
@@ -26,7 +28,7 @@ def test_verify_tells_that_all_is_well_and_what_is_not(archive: LakeTable) -> No
     sound = lake("verify", archive.path)
     assert (sound.exit_code, sound.stderr) == (0, "")
     assert sound.lines == [
-        "Version 3: 6 files, 60 rows of 1 topics and 2 partitions, without gap or repetition."
+        "Version 3: 6 files, 60 rows of 1 topic and 2 partitions, without gap or repetition."
     ]
     file = Path(archive.path) / archive.files()[0].path
     file.unlink()
@@ -60,7 +62,10 @@ def test_rows_are_read_as_json(archive: LakeTable, tmp_path: Path) -> None:
         "headers": [{"key": "place", "value": "orders-0-0"}],
     }
     assert len(rows) == 2
-    assert len(lake("read", archive.path, "--version", 1).lines) == 20
+    part = lake("read", archive.path, "--limit", 59)
+    assert (len(part.lines), part.stderr) == (59, "59 of 60 rows; --limit shows more.\n")
+    whole = lake("read", archive.path, "--version", 1)
+    assert (len(whole.lines), whole.stderr) == (20, "")
     other = LakeTable(tmp_path / "other")
     write_rows(other, pa.table({"data": [b"\xff"], "map": [{"a": 1.5}]}))
     assert lake("read", other.path).lines == ['{"data:base64": "/w==", "map": {"a": 1.5}}']
@@ -71,11 +76,11 @@ def test_rows_are_read_as_json(archive: LakeTable, tmp_path: Path) -> None:
 
 def test_compaction_and_vacuum_say_what_they_did(archive: LakeTable) -> None:
     before = sorted(lake("read", archive.path).lines)
-    assert lake("compact", archive.path).stdout == "6 files became 2, 60 rows.\n"
-    assert lake("compact", archive.path).stdout == "0 files became 0, 0 rows.\n"
-    assert lake("vacuum", archive.path).stdout == "0 versions and 0 files removed, 0 bytes.\n"
+    assert lake("compact", archive.path).stdout == "Joined 6 files into 2, with 60 rows.\n"
+    assert lake("compact", archive.path).stdout == "There was nothing to join.\n"
+    assert lake("vacuum", archive.path).stdout == "Removed 0 versions and 0 files: 0 bytes.\n"
     removed = lake("vacuum", archive.path, "--older-than-hours", 0).stdout
-    assert removed.startswith("0 versions and 6 files removed, ")
+    assert removed.startswith("Removed 0 versions and 6 files: ")
     assert sorted(lake("read", archive.path).lines) == before
     assert lake("verify", "--deep", archive.path).exit_code == 0
 
@@ -88,7 +93,7 @@ def test_a_replay_is_run(archive: LakeTable, headwater_broker: RunningBroker) ->
     assert done.stdout.startswith("20 records written to cli-again in ")
     wrong = lake("replay", archive.path, "--target", "cli-again", "--from", "noon", *where)
     assert wrong.exit_code == 2
-    assert "'noon' is no time" in wrong.stderr
+    assert "'noon' is not a time" in wrong.stderr
 
 
 @pytest.mark.parametrize("command", ["verify", "files", "history", "read", "compact", "vacuum"])
@@ -97,3 +102,17 @@ def test_a_table_that_is_not_there_is_told_in_a_sentence(tmp_path: Path, command
     assert finished.exit_code == 1
     assert finished.stderr == f"headwater: There is no lake table at {tmp_path / 'nowhere'}.\n"
     assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize(
+    "command", ["verify", "files", "history", "read", "compact", "vacuum", "replay"]
+)
+def test_without_pyarrow_a_sentence_says_what_to_install(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    finished = lake(command, "somewhere", *(["--target", "x"] if command == "replay" else []))
+    assert finished.exit_code == 1
+    assert finished.stderr == (
+        f"headwater: A lake needs the Python package pyarrow: {how_to_install('spark')}\n"
+    )

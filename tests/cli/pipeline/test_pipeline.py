@@ -3,21 +3,33 @@
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from headwater.pipeline.builtin.catalogue import builtin_names, builtin_path
+from headwater.pipeline.compiled.sinks.table_formats import FORMATS
+from headwater.pipeline.declared.query_fault import QueryFault
 from headwater.pipeline.runs.run_directory import RunDirectory, StopRequest
-from headwater.pipeline.runs.run_record import QueryRecord, RunRecord, RunState
+from headwater.pipeline.runs.run_record import (
+    QueryRecord,
+    RowCounts,
+    RunRecord,
+    RunState,
+    SourceRows,
+)
+from headwater.pipeline.spark import session, sql_parser
 from tests.support.command import run_command
 
 GOOD = "sources: {orders: {topic: orders}}\nsinks: {copy: {topic: copy, format: raw}}\n"
 QUERY = QueryRecord(
     "copy",
     batch_id=7,
-    row_count=12_345,
+    rows=RowCounts(12_345, 12_000, 345),
+    batch_rows=RowCounts(1, 1, 0),
+    sources={"orders": SourceRows(12_345, 345)},
     rows_per_s=1234.5,
     batch_ms=800,
     watermark="2026-01-01T00:00:00.000Z",
@@ -64,6 +76,49 @@ def test_problems_are_lines_with_places_and_no_traceback(file: Path, command: st
     ]
 
 
+SQL = GOOD.replace("sinks", "steps: {made: SELECT value FROM orders}\nsinks")
+
+
+def test_queries_are_checked_by_spark_unless_that_is_not_wanted(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find(queries: Sequence[str]) -> list[QueryFault | None]:
+        assert queries == ["SELECT value FROM orders"]
+        return [QueryFault("Syntax error at or near 'value'", 1, 7)]
+
+    monkeypatch.setattr(sql_parser, "find_faults", find)
+    file.write_text(SQL)
+    found = run_command("pipeline", "validate", file)
+    assert (found.exit_code, found.stdout) == (1, "")
+    assert found.stderr.splitlines() == [
+        "Checking the SQL with Spark's parser; --no-sql skips that.",
+        f"{file}:2:22: the query is wrong: Syntax error at or near 'value'.",
+    ]
+    skipped = run_command("pipeline", "validate", file, "--no-sql")
+    assert (skipped.exit_code, skipped.stderr) == (0, "")
+
+
+def test_without_spark_queries_are_not_checked_which_is_said(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "_is_installed", lambda package: package != "pyspark")
+    file.write_text(SQL)
+    finished = run_command("pipeline", "validate", file)
+    assert finished.exit_code == 0 and "is well formed" in finished.stdout
+    [_, told] = finished.stderr.splitlines()
+    assert told.startswith("The SQL was not checked: Spark needs the Python package pyspark: run")
+
+
+def test_a_format_without_a_release_for_this_spark_is_refused(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_text(GOOD.replace("topic: copy, format: raw", "iceberg: lake.copy"))
+    monkeypatch.setitem(FORMATS, "iceberg", replace(FORMATS["iceberg"], releases={}))
+    finished = run_command("pipeline", "validate", file)
+    assert finished.exit_code == 1
+    assert finished.stderr.startswith(f"headwater: {file}:2: sink 'copy' needs Iceberg, of which")
+
+
 def test_a_name_that_is_no_file_and_not_built_in() -> None:
     finished = run_command("pipeline", "validate", "archiv")
     assert (finished.exit_code, finished.stdout) == (1, "")
@@ -108,7 +163,7 @@ def test_runs_are_listed_with_their_state(tmp_path: Path) -> None:
     empty = run_command("pipeline", "list", "--state-dir", tmp_path)
     assert (empty.exit_code, empty.lines) == (
         0,
-        [f"No pipeline has run here: there is none in {tmp_path}."],
+        [f"No pipeline has run here: there are no runs in {tmp_path}."],
     )
     for name in ("one", "two"):
         run = RunDirectory(tmp_path / name)
@@ -122,6 +177,8 @@ def test_runs_are_listed_with_their_state(tmp_path: Path) -> None:
         ["one", "crashed"],
         ["two", "running"],
     ]
+    assert listed.lines[0].split()[4:7] == ["READ", "WRITTEN", "REJECTED"]
+    assert listed.lines[1].split()[4:7] == ["12345", "12000", "345"]
     assert [json.loads(line)["state"] for line in as_json.lines] == ["crashed", "running"]
 
 
@@ -139,7 +196,19 @@ def test_the_status_of_a_run_that_is_over(tmp_path: Path, state: RunState, exit_
     seen = "crashed" if state is RunState.RUNNING else str(state)
     assert finished.lines[0].startswith(f"Pipeline 'pipe' (continuous): {seen}")
     assert ("it broke" in finished.stdout) == (state is RunState.FAILED)
-    assert "12,345" in finished.stdout and "2026-01-01 00:00:00" in finished.stdout
+    assert "2026-01-01 00:00:00" in finished.stdout
+    assert "  In all: 12,345 rows read, 12,000 written, 345 rejected" in finished.lines
+    assert "  Batch 7 of copy: 1 row read, 1 written, 0 rejected" in finished.lines
+
+
+def test_a_run_that_rejected_everything_does_not_look_like_success(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path / "pipe")
+    run.path.mkdir()
+    rejected = replace(QUERY, rows=RowCounts(5, 0, 5), sources={"orders": SourceRows(5, 5)})
+    ended = replace(RECORD, state=RunState.FINISHED, ended_ms=1_767_225_800_000)
+    run.write(replace(ended, queries=(rejected,)))
+    finished = run_command("pipeline", "status", "pipe", "--state-dir", tmp_path)
+    assert finished.lines[0].endswith(", having rejected every row that it read")
 
 
 def test_the_status_of_what_never_ran(tmp_path: Path) -> None:
@@ -148,7 +217,7 @@ def test_the_status_of_what_never_ran(tmp_path: Path) -> None:
     finished = run_command("pipeline", "status", "pip", "--state-dir", tmp_path)
     assert finished.exit_code == 1
     assert finished.stderr == (
-        "headwater: There is no run of a pipeline 'pip': did you mean 'pipe'?\n"
+        "headwater: There is no run of a pipeline called 'pip': did you mean 'pipe'?\n"
     )
 
 

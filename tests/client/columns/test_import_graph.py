@@ -55,4 +55,4 @@ def test_a_missing_pyarrow_is_told_in_one_sentence() -> None:
         "except ImportError as error:\n"
         "    sys.modules[str(error).replace(' ', '_').replace('.', '')] = sys\n"
     )
-    assert any("pip_install_'headwater[arrow]'" in name for name in loaded(script))
+    assert any("pip_install_'[arrow]'" in name for name in loaded(script))

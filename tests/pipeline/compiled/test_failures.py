@@ -71,7 +71,7 @@ def test_a_function_is_told_by_its_name(
     (tmp_path / "failing_functions.py").write_text(
         "def breaks(people):\n    return {}['rate']\n\n\ndef counts(people):\n    return 7\n"
     )
-    for name, part in (("breaks", "KeyError: 'rate'"), ("counts", "returned int, no DataFrame")):
+    for name, part in (("breaks", "KeyError: 'rate'"), ("counts", "returned int, not a DataFrame")):
         step = f"  made: {{python: 'failing_functions:{name}', inputs: [people]}}\n"
         with pytest.raises(PipelineCompileError, match=r"failing.yaml:8: step 'made'") as refusal:
             _started(_spec(tmp_path, BEGIN + step + END), spark, [])

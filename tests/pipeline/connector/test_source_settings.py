@@ -73,7 +73,7 @@ def test_choices_of_topics() -> None:
     [
         ({"subscribe": " , "}, "cannot be empty"),
         ({"subscribe": "a b"}, "'subscribe' cannot be 'a b'"),
-        ({"subscribePattern": "("}, "no regular expression"),
+        ({"subscribePattern": "("}, "not a regular expression"),
         ({"subscribePattern": " "}, "cannot be empty"),
         ({"assign": "orders"}, '{"orders": [0, 1]}'),
         ({"assign": '{"orders": [-1]}'}, '{"orders": [0, 1]}'),

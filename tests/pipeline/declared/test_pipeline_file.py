@@ -1,12 +1,14 @@
 """A pipeline's file becomes its spec, or every problem of it is told with its place."""
 
 import pickle
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from headwater.pipeline.declared.pipeline_file import load_pipeline
 from headwater.pipeline.declared.problems import PipelineFileError
+from headwater.pipeline.declared.query_fault import QueryFault
 from headwater.pipeline.declared.specs.pipeline import PipelineSpec
 from headwater.pipeline.declared.specs.run_mode import Backfill, Continuous, Once
 from headwater.pipeline.declared.specs.sink import SinkSpec
@@ -235,15 +237,15 @@ def sink(fields: str) -> str:
 PROBLEMS = {
     # The file as a whole.
     "- a\n": ["1:1: the file must be a mapping with fields, not a list."],
-    "hello\n": ["1:1: the file must be a mapping with fields, not a text."],
+    "hello\n": ["1:1: the file must be a mapping with fields, not a string."],
     "name: x\n": [
         "1:1: the file needs the field 'sinks'.",
         "1:1: the file has neither sources nor steps.",
     ],
     SHORT + "sourcs: {}\n": ["3:1: the file has no field 'sourcs': did you mean 'sources'?"],
     SHORT + "name: a/b\n": [
-        "3:7: 'a/b' is no name for a pipeline: letters, digits, '.', '_' and '-'; give it one with "
-        "'name'."
+        "3:7: 'a/b' is not a name for a pipeline: use letters, digits, '.', '_' and '-'; give it "
+        "one with 'name'."
     ],
     SHORT + "kafka: {bootstrap.servers: x}\n": [
         "3:9: 'kafka' cannot have 'bootstrap.servers': write 'bootstrap_servers'."
@@ -252,9 +254,9 @@ PROBLEMS = {
         "3:9: 'kafka': clients have no setting 'linger.sm': did you mean 'linger.ms'?",
         "3:23: 'kafka' has 'kafka.acks': leave out the prefix, as in 'acks'.",
     ],
-    SHORT + "spark: {a: [1]}\n": ["3:12: 'a' in 'spark' must be a text, not a list."],
+    SHORT + "spark: {a: [1]}\n": ["3:12: 'a' in 'spark' must be a string, not a list."],
     SHORT + "trigger: fast\n": [
-        "3:10: 'trigger': 'fast' is no duration; write it like '10 seconds'."
+        "3:10: 'trigger': 'fast' is not a duration; write it like '10 seconds'."
     ],
     "sources: 5\nsinks: {}\n": [
         "1:1: the file has neither sources nor steps.",
@@ -268,12 +270,12 @@ PROBLEMS = {
         "1:23: source 's' has format 'json', which needs a 'schema'.",
     ],
     source("topic: a b"): [
-        "1:22: 'a b' is no name for a topic: up to 249 letters, digits, '.', '_' and '-'."
+        "1:22: 'a b' is not a name for a topic: use up to 249 letters, digits, '.', '_' and '-'."
     ],
     source("topic:"): ["1:15: 'topic' of source 's' has no value."],
     source("topic: t, format: jsn"): ["1:33: 'format' cannot be 'jsn': did you mean 'json'?"],
     source("topic: t, schema: id STRIN"): [
-        "1:36: the schema is wrong: 'STRIN' is no type: did you mean 'STRING'?"
+        "1:36: the schema is wrong: 'STRIN' is not a type: did you mean 'STRING'?"
     ],
     source("topic: t, schema: id STRING, watermark: {column: it, delay: 1 day}"): [
         "1:64: source 's' has no column 'it'; there is 'id'."
@@ -294,7 +296,7 @@ PROBLEMS = {
         "1:56: source 's' cannot have both 'dead_letter' and 'bad_records'."
     ],
     source("topic: t, schema: a INT, metadata: [of, key]"): [
-        "1:50: 'metadata' of source 's' cannot have 'of'; there is 'key', 'topic', 'partition', "
+        "1:50: 'metadata' of source 's' cannot have 'of'; there are 'key', 'topic', 'partition', "
         "'offset', 'timestamp' and 'headers'."
     ],
     source("lake: x, streaming: true"): [
@@ -329,8 +331,8 @@ PROBLEMS = {
         "'fetch.min.bytes'?",
     ],
     "sources: {my-topic: {topic: t}}\nsinks: {out: {screen: true}}\n": [
-        "1:11: 'my-topic' is no name for a source: letters, digits and '_', as it is a table in "
-        "SQL."
+        "1:11: 'my-topic' is not a name for a source: use letters, digits and '_', as it is a "
+        "table in SQL."
     ],
     # Steps.
     step("{sql: SELECT 1, deduplicate: x}"): [
@@ -338,16 +340,16 @@ PROBLEMS = {
     ],
     step("{}"): ["2:9: step 'a' needs one of 'sql', 'python' or 'deduplicate'."],
     step("SELECT * FROM t"): [
-        "2:26: step 'a' reads 't', which is no source or step before it; there is 's'."
+        "2:26: step 'a' reads 't', which is not a source or step before it; there is 's'."
     ],
     step("SELECT * FROM a"): ["2:26: step 'a' reads itself."],
     step("SELECT (1"): ["2:19: the query is wrong: '(' has no ')'."],
     step("{python: 'nowhere_at_all:f', inputs: [x]}"): [
         "2:21: there is no module 'nowhere_at_all', neither in {directory} nor where Python looks.",
-        "2:50: step 'a' reads 'x', which is no source or step before it; there is 's'.",
+        "2:50: step 'a' reads 'x', which is not a source or step before it; there is 's'.",
     ],
     step("{deduplicate: [x], from: q}"): [
-        "2:37: step 'a' reads 'q', which is no source or step before it; there is 's'."
+        "2:37: step 'a' reads 'q', which is not a source or step before it; there is 's'."
     ],
     step("{deduplicate: [x, x]}"): ["2:26: 'deduplicate' has 'x' twice."],
     step("{sql: SELECT 1, inputs: [s]}"): ["2:28: 'inputs' of step 'a' is only for 'python'."],
@@ -365,7 +367,7 @@ PROBLEMS = {
         "'delta' or 'iceberg'."
     ],
     sink("from: t, screen: true"): [
-        "2:21: sink 'out' takes 't', which is no source or step; there is 's'."
+        "2:21: sink 'out' takes 't', which is not a source or step; there is 's'."
     ],
     sink("screen: false"): ["2:23: 'screen' of sink 'out' must be true."],
     sink("topic: t, upsert: x"): [
@@ -449,7 +451,7 @@ def test_variables_are_put_in_anywhere(tmp_path: Path) -> None:
     ("content", "said"),
     [
         (None, "no such file or directory."),
-        (b"a: \xff\n", ":1:1: the file is not a text in UTF-8."),
+        (b"a: \xff\n", ":1:1: the file is not text in UTF-8."),
     ],
 )
 def test_a_file_that_cannot_be_read(tmp_path: Path, content: bytes | None, said: str) -> None:
@@ -460,3 +462,66 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, content: bytes | None, said:
         load_pipeline(path)
     assert str(error.value).endswith(said)
     assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
+
+
+@pytest.mark.parametrize("place", ["s3://bucket/lake", "s3a://bucket/lake", "gs://bucket/lake"])
+def test_lakes_on_object_stores_are_refused_where_they_are_named(
+    tmp_path: Path, place: str
+) -> None:
+    text = f"""\
+sources:
+  records: {{topic: orders}}
+  people: {{lake: "{place}"}}
+sinks:
+  table: {{from: people, lake: "{place}"}}
+  archive: {{from: records, archive: "{place}"}}
+  other: {{from: people, delta: "{place}"}}
+"""
+    path = tmp_path / "pipe.yaml"
+    path.write_text(text)
+    with pytest.raises(PipelineFileError) as raised:
+        load_pipeline(path)
+    assert [problem.place.line for problem in raised.value.problems] == [3, 5, 6]
+    assert raised.value.problems[0].sentence == (
+        f"'lake' cannot be '{place}': a lake needs a local or mounted directory, because its "
+        "commits need links, which object stores do not have."
+    )
+
+
+def test_an_archive_needs_checkpoints_that_it_can_read(tmp_path: Path) -> None:
+    text = "checkpoints: s3a://bucket/c\nsources: {r: {topic: t}}\nsinks: {s: {archive: ./lake}}\n"
+    path = tmp_path / "pipe.yaml"
+    path.write_text(text)
+    with pytest.raises(PipelineFileError, match=r":1:14: 'checkpoints' must be a local"):
+        load_pipeline(path)
+    path.write_text(text.replace("archive: ./lake", "topic: u, format: raw"))
+    assert load_pipeline(path).checkpoints == "s3a://bucket/c"
+
+
+def test_what_a_parser_finds_has_its_place_beside_other_problems(tmp_path: Path) -> None:
+    path = tmp_path / "pipe.yaml"
+    path.write_text("""\
+sources: {orders: {topic: orders}}
+steps:
+  good: SELECT value FROM orders;
+  bad: |
+    SELECT value
+    FRM orders
+  short: SELECT FROM orders
+sinks:
+  out: {topic: out, formt: raw}
+""")
+    asked: list[str] = []
+
+    def find(queries: Sequence[str]) -> list[QueryFault | None]:
+        asked.extend(queries)
+        return [None, QueryFault("Syntax error at 'orders'", 2, 4), QueryFault("It is short", 1, 7)]
+
+    with pytest.raises(PipelineFileError) as raised:
+        load_pipeline(path, find_faults=find)
+    assert asked == ["SELECT value FROM orders", "SELECT value\nFRM orders", "SELECT FROM orders"]
+    assert raised.value.lines() == [
+        f"{path}:6:1: the query is wrong: Syntax error at 'orders'.",
+        f"{path}:7:17: the query is wrong: It is short.",
+        f"{path}:9:21: sink 'out' has no field 'formt': did you mean 'format'?",
+    ]

@@ -60,7 +60,7 @@ def test_a_letter_of_a_text_has_a_place_too() -> None:
 def test_wrong_form_is_one_sentence_with_a_place() -> None:
     cases = {
         "a: 1\na: 2\n": "2:1 'a' is here twice, first in line 1.",
-        "a: b: c\n": "1:5 this is not YAML: a colon is not expected here; a text with a colon in "
+        "a: b: c\n": "1:5 this is not YAML: a colon is not expected here; a string with a colon in "
         "it needs quotes.",
         "a:\n\t- b\n": "2:1 this is not YAML: a tab is used for indentation, where only spaces may "
         "be.",
@@ -69,7 +69,7 @@ def test_wrong_form_is_one_sentence_with_a_place() -> None:
         "a: &x [*x]\n": "1:4 this value contains itself.",
         "a: {b: ${c}}\n": "1:9 this is not YAML: between braces or brackets, a value with ${...} "
         "needs quotes.",
-        "? [a]\n: b\n": "1:3 a key must be a text.",
+        "? [a]\n: b\n": "1:3 a key must be a string.",
         "<<: 5\n": "1:5 `<<` takes a mapping.",
     }
     assert {text: read(text)[1] for text in cases} == {text: [said] for text, said in cases.items()}

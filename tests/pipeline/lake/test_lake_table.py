@@ -185,7 +185,7 @@ def test_an_archive_takes_records_of_topics_only(tmp_path: Path, mode: str) -> N
         )
     other = LakeTable(tmp_path / "other")
     write_rows(other, rows, partition_by=["topic", "date"])
-    with pytest.raises(LakeError, match="is no archive of topics"):
+    with pytest.raises(LakeError, match="is not an archive of topics"):
         archive_numbers(other, 0, 0, 10)
 
 

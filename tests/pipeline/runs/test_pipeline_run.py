@@ -91,7 +91,12 @@ def test_a_pipeline_from_topic_to_topic(
     send(broker, "orders", [order(number) for number in range(5)] + ["broken"])
     first = run()
     assert first.exit_code == 0, first.stderr
-    assert "Pipeline 'doubling' has finished." in first.stderr
+    told = first.stderr.splitlines()
+    assert told[0] == "Planning the pipeline and starting its queries."
+    assert told[1].startswith("The query 'orders-dead-letters' has started after ")
+    # An order over nothing is no row of the step, and is not rejected either.
+    assert told[-1] == "Pipeline 'doubling' has finished: 6 rows read, 4 written, 1 rejected."
+    assert any("out: batch 0: 6 rows read, 4 written, 1 rejected, " in line for line in told)
     values = [json.loads(value) for value in received(broker, "orders-doubled", 4)]
     assert sorted(value["amount"] for value in values) == [2.0, 4.0, 6.0, 8.0]
     assert received(broker, "orders-bad", 1) == [b"broken"]
@@ -106,12 +111,66 @@ def test_a_pipeline_from_topic_to_topic(
     record = json.loads(status.stdout)
     assert (status.exit_code, record["state"], record["mode"]) == (0, "finished", "once")
     [out] = [query for query in record["queries"] if query["name"] == "out"]
-    assert (out["batch_id"], out["row_count"], out["lag"]) == (1, 1, {"orders": 0})
+    assert (out["batch_id"], out["lag"]) == (1, {"orders": 0})
+    # What the run before has counted is not counted again.
+    assert record["rows"] == {"read": 1, "written": 1, "rejected": 0} == out["batch_rows"]
     with Admin(bootstrap_servers=broker.bootstrap) as admin:
         groups = {listing.group_id for listing in admin.list_groups()}
     assert "doubling" in groups
     # The session was there before, and is there still.
     assert spark.range(3).count() == 3
+
+
+def test_a_run_that_rejects_every_row_is_no_success(
+    spark: SparkSession, broker: RunningBroker, tmp_path: Path
+) -> None:
+    make_topics(broker, "numbers")
+    file = tmp_path / "pipe.yaml"
+    # A sink that is written batch by batch, and a source that is read twice.
+    file.write_text(
+        "name: rejecting\n"
+        "sources: {numbers: {topic: numbers, schema: id STRING NOT NULL, bad_records: skip}}\n"
+        "steps: {both: SELECT id FROM numbers UNION ALL SELECT id FROM numbers}\n"
+        f"sinks: {{table: {{lake: {tmp_path}/lake}}}}\n"
+    )
+    arguments = ("--bootstrap-server", broker.bootstrap, "--state-dir", tmp_path / "state")
+    for options, exit_code in ((), 3), (("--allow-all-rejected",), 0):
+        send(broker, "numbers", ["1", "2", "3"])
+        finished = run_command("pipeline", "run", file, "--once", *arguments, *options)
+        assert finished.exit_code == exit_code, finished.stderr
+        assert finished.stderr.splitlines()[-2:] == [
+            "Pipeline 'rejecting' has finished: 3 rows read, 0 written, 3 rejected.",
+            "headwater: warning: 'rejecting' rejected every row that it read and wrote nothing; "
+            "check the format and the schema of its source.",
+        ]
+    send(broker, "numbers", ['{"id": "a"}', '{"id": "b"}', "4"])
+    finished = run_command("pipeline", "run", file, "--once", *arguments)
+    assert finished.exit_code == 0
+    assert finished.stderr.endswith("has finished: 3 rows read, 4 written, 1 rejected.\n")
+
+    # A backfill reads all of it in one batch.
+    finished = run_command("pipeline", "run", file, "--from", "1 hour ago", *arguments)
+    assert finished.exit_code == 0, finished.stderr
+    assert finished.stderr.endswith("has finished: 9 rows read, 4 written, 7 rejected.\n")
+
+
+def test_a_screen_shows_a_few_rows_of_a_query_that_remembers_many(
+    spark: SparkSession, broker: RunningBroker, tmp_path: Path
+) -> None:
+    make_topics(broker, "many")
+    send(broker, "many", [order(number) for number in range(100)])
+    file = tmp_path / "counting.yaml"
+    file.write_text(
+        "sources: {many: {topic: many, schema: id STRING}}\n"
+        "steps: {counts: 'SELECT id, count(*) AS orders FROM many GROUP BY id'}\n"
+        "sinks: {seen: {screen: true, mode: update, rows: 3}}\n"
+    )
+    arguments = ("--bootstrap-server", broker.bootstrap, "--state-dir", tmp_path / "state")
+    finished = run_command("pipeline", "run", file, "--once", *arguments)
+    assert finished.exit_code == 0, finished.stderr
+    assert finished.lines[0] == "seen, batch 0"
+    assert len(finished.lines) == 8 and finished.lines[6] == "... and 97 more rows"
+    assert finished.stderr.endswith("has finished: 100 rows read, 100 written, 0 rejected.\n")
 
 
 def test_a_query_that_fails_is_a_sentence(

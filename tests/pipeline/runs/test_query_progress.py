@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.pipeline.runs.query_progress import advanced
-from headwater.pipeline.runs.run_record import QueryRecord
+from headwater.pipeline.runs.run_record import QueryRecord, RowCounts, SourceRows
 
 
 def report(batch_id: int, rows: int = 0, **others: Any) -> dict[str, Any]:
@@ -15,7 +15,7 @@ def report(batch_id: int, rows: int = 0, **others: Any) -> dict[str, Any]:
         "batchId": batch_id,
         "numInputRows": rows,
         "processedRowsPerSecond": 10.0,
-        "durationMs": {"triggerExecution": 100 + batch_id},
+        "durationMs": {"addBatch": 50, "triggerExecution": 100 + batch_id},
         "sources": [],
         "stateOperators": [],
         **others,
@@ -31,7 +31,8 @@ def test_rows_are_counted_once_in_any_looks(rows: list[int], data: st.DataObject
         again = data.draw(st.integers(0, seen))
         seen = data.draw(st.integers(seen + 1, len(reports)))
         record = advanced(record, reports[again:seen])
-    assert record.row_count == sum(rows)
+    assert record.rows.read == sum(rows)
+    assert record.batch_rows.read == (rows[-1] if rows else 0)
     assert record.batch_id == (len(rows) - 1 if rows else None)
 
 
@@ -57,7 +58,10 @@ def test_all_figures_of_a_report() -> None:
     assert record == QueryRecord(
         "q",
         batch_id=3,
-        row_count=15,
+        is_planned=True,
+        rows=RowCounts(read=15),
+        batch_rows=RowCounts(read=15),
+        sources={"": SourceRows(15)},
         rows_per_s=10.0,
         batch_ms=103,
         watermark="2026-01-01T00:00:00.000Z",
@@ -68,11 +72,37 @@ def test_all_figures_of_a_report() -> None:
 
 
 def test_an_idle_report_changes_only_what_it_tells() -> None:
-    before = QueryRecord("q", batch_id=3, row_count=15, batch_ms=200, watermark="2026-01-01")
-    idle = report(3, 0, processedRowsPerSecond=None, eventTime={"watermark": "1970-01-01T00:00:00"})
+    rows = RowCounts(read=15)
+    before = QueryRecord("q", batch_id=3, rows=rows, batch_ms=200, watermark="2026-01-01")
+    # Spark gives it the number of the batch that will come next.
+    idle = report(4, 0, processedRowsPerSecond=None, eventTime={"watermark": "1970-01-01T00:00:00"})
+    del idle["durationMs"]["addBatch"]
     after = advanced(before, [idle])
-    assert (after.row_count, after.batch_ms, after.watermark) == (15, 200, "2026-01-01")
-    assert after.rows_per_s == 0.0
+    assert (after.batch_id, after.rows, after.batch_ms) == (3, rows, 200)
+    assert (after.rows_per_s, after.watermark) == (0.0, "2026-01-01")
+    assert advanced(after, [report(4, 5)]).rows.read == 20
+
+
+def observed(read: int, rejected: int) -> dict[str, Any]:
+    # As Spark's JSON gives it; in Python it is a Row, which has the same names.
+    return {"headwater source orders": {"read": read, "rejected": rejected}, "other": {}}
+
+
+def test_what_was_observed_goes_before_what_scans_count() -> None:
+    # A query that joins a source with itself scans it twice.
+    twice = report(0, 20, observedMetrics=observed(10, 3), sink={"numOutputRows": 7})
+    record = advanced(QueryRecord("q"), [twice, report(1, 4, observedMetrics=observed(2, 0))])
+    assert record.rows == RowCounts(read=12, written=7, rejected=3)
+    assert record.batch_rows == RowCounts(read=2)
+    assert record.sources == {"orders": SourceRows(12, 3)}
+
+
+def test_rows_that_spark_does_not_count_come_from_who_wrote_them() -> None:
+    written = {("query-id", 0): 5, ("query-id", 1): 6}
+    unknown = {"numOutputRows": -1}
+    reports = [report(number, 9, id="query-id", sink=unknown) for number in range(2)]
+    record = advanced(QueryRecord("q"), reports, lambda query, batch: written[query, batch])
+    assert record.rows.written == 11
 
 
 VALUES = st.recursive(

@@ -29,7 +29,7 @@ def test_the_second_signal_ends_it_at_once(number: signal.Signals) -> None:
         os.kill(os.getpid(), number)
         signals.wait(10.0)
         assert signals.wish() is Wish.STOP
-        assert said == ["Stopping after the batches that are under way; once more ends it at once."]
+        assert said == ["Stopping after the current batches; a second Ctrl-C stops it at once."]
         with pytest.raises(StoppedAtOnce):
             os.kill(os.getpid(), number)
             signals.wait(10.0)

@@ -47,7 +47,13 @@ class FakeQuery:
         return {"isTriggerActive": self.isActive and in_batch}
 
     def _report(self, number: int) -> dict[str, Any]:
-        return {"batchId": number, "numInputRows": 10, "timestamp": str(number), "sources": []}
+        return {
+            "batchId": number,
+            "numInputRows": 10,
+            "timestamp": str(number),
+            "sources": [],
+            "durationMs": {"addBatch": 1},
+        }
 
     @property
     def lastProgress(self) -> Mapping[str, Any] | None:
@@ -124,7 +130,7 @@ def test_a_run_ends_when_all_queries_have(tmp_path: Path) -> None:
     running, environment = play(tmp_path, fast, slow)
     record = running.run()
     assert (record.state, record.error) == (RunState.FINISHED, "")
-    assert [query.row_count for query in record.queries] == [70, 30]
+    assert [query.rows.read for query in record.queries] == [70, 30]
     assert record.ended_ms is not None and 3000 <= record.ended_ms < 4000
     assert RunDirectory(tmp_path).read() == record == environment.shown[-1]
     assert not any(query.is_active for query in record.queries)
@@ -148,7 +154,7 @@ def test_an_endless_query_that_ends_has_failed(tmp_path: Path) -> None:
     query.batch_count_max = 2
     record = play(tmp_path, query, endless=True)[0].run()
     assert record.state is RunState.FAILED
-    assert record.error == "'q' has ended without a word; Spark's log may say why"
+    assert record.error == "'q' has ended without giving a reason; Spark's log may say why"
 
 
 def test_an_endless_query_that_is_stopped_has_not(tmp_path: Path) -> None:
@@ -170,7 +176,7 @@ def test_an_orderly_end_waits_for_the_batch(tmp_path: Path, by_file: bool) -> No
     assert (record.state, query.batch_count) == (RunState.STOPPED, 2)
     assert query.stopped_ms is not None and 6200 <= query.stopped_ms <= 6300
     assert RunState.STOPPING in [shown.state for shown in environment.shown]
-    assert record.queries[0].row_count == 20
+    assert record.queries[0].rows.read == 20
 
 
 def test_a_query_without_a_pause_is_ended_right_after_a_batch(tmp_path: Path) -> None:

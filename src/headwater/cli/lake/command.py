@@ -6,11 +6,14 @@ command runs, so that `--help` answers at once and works without it.
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from headwater.base.counted import counted
+from headwater.base.extras import missing_package
 from headwater.cli.options.cluster import BootstrapServer
 from headwater.cli.output.standard_output import standard_output
 
@@ -23,28 +26,27 @@ EXIT_PROBLEMS = 1
 
 # A paragraph is one line here: the help wraps it to the terminal, and keeps line breaks in it.
 VERIFY_HELP = """\
-Check that a lake table is what its manifests say. Nothing is changed; writers may go on.
+Check that a lake table is what its manifests say. Nothing is changed; writers may continue.
 
-Checked are the chain of versions, the existence, size, rows and columns of every file, \
-and in an archive of topics that ranges of offsets have no gap, \
-that every record lies in its range, and that none is there twice. \
-With a bootstrap server, everything that the topics still hold must be in the archive, \
-with the same keys and values, up to where it ends.
+It checks the chain of versions and the existence, size, rows and columns of every file. In an \
+archive of topics it checks that the ranges of offsets have no gap, that every record lies in its \
+range, and that no record is there twice. With a bootstrap server, everything that the topics \
+still hold must be in the archive with the same keys and values, up to where the archive ends.
 
-Every problem is one line, and makes the exit code 1. \
-A note is worth knowing though nothing is wrong.
+Each problem is one line, and the exit code is then 1. A note is no problem, but worth knowing.
 
-Is the archive complete, compared with the cluster?
+Compare an archive with the cluster:
 
     headwater lake verify ./lake --bootstrap-server localhost:9092
 """
 
 READ_HELP = """\
-Print rows of a lake table as JSON, one a line.
+Print rows of a lake table as JSON, one per line.
 
-Bytes are shown as text, or in base64 with a key that ends in :base64 if they are none.
+Bytes that are not text are shown in base64, under a key that ends in :base64. If there are more \
+rows than are shown, standard error says how many.
 
-The first ten values of yesterday's version 17:
+The first ten values of an older version:
 
     headwater lake read ./lake --version 17 --limit 10 --columns partition,offset,value
 """
@@ -62,9 +64,9 @@ List the versions of a lake table, newest first: who changed what, and when.
 """
 
 COMPACT_HELP = """\
-Join small files into larger ones. Rows stay as they are; readers and writers may go on.
+Join small files into larger ones. Rows stay as they are; readers and writers may continue.
 
-The files that were joined stay on disk for readers of older versions, until vacuum removes them.
+The old files stay on disk for readers of older versions, until vacuum removes them.
 
     headwater lake compact ./lake
 """
@@ -72,20 +74,20 @@ The files that were joined stay on disk for readers of older versions, until vac
 VACUUM_HELP = """\
 Remove old versions, and files that no version names any more.
 
-Versions that were current within the given time stay, and so do younger files, \
-because somebody may be about to commit them.
+Versions that were current within the given time are kept, and so are newer files, because \
+a writer may be about to commit them.
 
     headwater lake vacuum ./lake --older-than-hours 48
 """
 
 REPLAY_HELP = """\
-Write archived records to a topic again: all, or a range of time, at a chosen rate.
+Write archived records to a topic again: all of them or a range of time, at a chosen rate.
 
 Records keep key, value, headers, timestamp and their order within a partition. \
-A replay that was broken off goes on where it stood if it is started again with the same name; \
+A replay that was interrupted continues when it is started again with the same name; \
 readers with isolation.level=read_committed see each record once.
 
-A day's orders, at a thousand a second:
+The orders of one day, at a thousand per second:
 
     headwater lake replay ./lake --topic orders --target orders-again \\
         --from 2026-01-31T00:00:00Z --until 2026-02-01T00:00:00Z --rate 1000
@@ -94,16 +96,16 @@ A day's orders, at a thousand a second:
 Table: TypeAlias = Annotated[
     str, typer.Argument(metavar="PATH", show_default=False, help="The directory of a lake table.")
 ]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="A JSON object a line.")]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 Version: TypeAlias = Annotated[
     int | None,
-    typer.Option("--version", min=1, help="An older version.", show_default="the newest"),
+    typer.Option("--version", min=1, help="The version to show.", show_default="the newest"),
 ]
 
 
 @app.callback()
 def _lake() -> None:
-    """Look into lake tables, verify, compact and vacuum them, and replay archives of topics."""
+    """Inspect lake tables, verify, compact and vacuum them, and replay archives of topics."""
 
 
 @app.command(help=VERIFY_HELP)
@@ -115,7 +117,7 @@ def verify(
             "--bootstrap-server",
             "-b",
             metavar="HOST:PORT,...",
-            help="Compare an archive with the topics of this cluster too.",
+            help="Also compare an archive with the topics of this cluster.",
         ),
     ] = None,
     deep: Annotated[
@@ -123,6 +125,7 @@ def verify(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
+    _need_arrow()
     from headwater.cli.lake.output import print_findings
     from headwater.pipeline.lake.verify.verify import verify as verify_table
 
@@ -136,6 +139,7 @@ def verify(
 
 @app.command(help=FILES_HELP)
 def files(path: Table, version: Version = None, as_json: AsJson = False) -> None:
+    _need_arrow()
     from headwater.cli.lake.output import print_files
 
     with standard_output():
@@ -145,9 +149,10 @@ def files(path: Table, version: Version = None, as_json: AsJson = False) -> None
 @app.command(help=HISTORY_HELP)
 def history(
     path: Table,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many versions.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, help="Show at most this many versions.")] = 20,
     as_json: AsJson = False,
 ) -> None:
+    _need_arrow()
     from headwater.cli.lake.output import print_history
 
     with standard_output():
@@ -157,13 +162,14 @@ def history(
 @app.command(help=READ_HELP)
 def read(
     path: Table,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many rows.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, help="Show at most this many rows.")] = 100,
     columns: Annotated[
         str | None,
-        typer.Option(metavar="NAME,...", help="Only these columns.", show_default="all"),
+        typer.Option(metavar="NAME,...", help="Show only these columns.", show_default="all"),
     ] = None,
     version: Version = None,
 ) -> None:
+    _need_arrow()
     from headwater.cli.lake.output import print_table_rows
 
     names = None if columns is None else [name.strip() for name in columns.split(",")]
@@ -173,13 +179,18 @@ def read(
 
 @app.command(help=COMPACT_HELP)
 def compact(path: Table) -> None:
+    _need_arrow()
     from headwater.pipeline.lake.upkeep.compaction import compact as compact_table
 
     report = compact_table(_open(path))
-    conflicts = f", {report.conflict_count} attempts in vain" if report.conflict_count else ""
+    attempts = counted(report.conflict_count, "attempt")
+    conflicts = f" after {attempts} that lost to other writers" if report.conflict_count else ""
+    if not report.removed_count:
+        print(f"There was nothing to join{conflicts}.")
+        return
     print(
-        f"{report.removed_count} files became {report.added_count}, "
-        f"{report.row_count} rows{conflicts}."
+        f"Joined {counted(report.removed_count, 'file')} into {report.added_count:,}, with "
+        f"{counted(report.row_count, 'row')}{conflicts}."
     )
 
 
@@ -187,16 +198,17 @@ def compact(path: Table) -> None:
 def vacuum(
     path: Table,
     older_than_hours: Annotated[
-        float, typer.Option(min=0, metavar="HOURS", help="What is younger stays.")
+        float, typer.Option(min=0, metavar="HOURS", help="Keep what is newer than this.")
     ] = 24.0,
 ) -> None:
+    _need_arrow()
     from headwater.cli.output.sizes import size_text
     from headwater.pipeline.lake.upkeep.vacuum import vacuum as vacuum_table
 
     report = vacuum_table(_open(path), older_than_s=older_than_hours * 3600)
     print(
-        f"{report.version_count} versions and {report.file_count} files removed, "
-        f"{size_text(report.size_bytes)}."
+        f"Removed {counted(report.version_count, 'version')} and "
+        f"{counted(report.file_count, 'file')}: {size_text(report.size_bytes)}."
     )
 
 
@@ -207,16 +219,16 @@ def replay(
         str,
         typer.Option(
             metavar="TOPIC",
-            help="The topic to write to; made if it is not there.",
+            help="The topic to write to; it is created if it does not exist.",
             show_default=False,
         ),
     ],
     topic: Annotated[
         str | None,
-        typer.Option(help="The archived topic.", show_default="the only one that there is"),
+        typer.Option(help="The archived topic.", show_default="the only one in the archive"),
     ] = None,
     name: Annotated[
-        str, typer.Option(help="Of this replay; another one begins from the start.")
+        str, typer.Option(help="The name of this replay; a new name starts from the beginning.")
     ] = "replay",
     start: Annotated[
         str | None,
@@ -228,11 +240,12 @@ def replay(
     rate: Annotated[
         float | None,
         typer.Option(
-            min=0.001, metavar="ROWS", help="At most so many a second.", show_default="no limit"
+            min=0.001, metavar="ROWS", help="At most this many per second.", show_default="no limit"
         ),
     ] = None,
     bootstrap_server: BootstrapServer = None,
 ) -> None:
+    _need_arrow()
     from headwater.cli.lake.output import progress_printer, time_ms
     from headwater.cli.options.cluster import bootstrap_servers
     from headwater.pipeline.lake.replay.replay import replay as replay_table
@@ -248,14 +261,17 @@ def replay(
         rows_per_s=rate,
         on_progress=progress_printer() if sys.stderr.isatty() else None,
     )
-    print(f"{report.row_count} records written to {target} in {report.duration_s:.1f} s.")
+    records = counted(report.row_count, "record")
+    print(f"{records} written to {target} in {report.duration_s:.1f} s.")
+
+
+def _need_arrow() -> None:
+    """Say what to install where there is no Arrow, before anything is imported that needs it."""
+    if importlib.util.find_spec("pyarrow") is None:
+        raise missing_package("A lake", "pyarrow", "spark")
 
 
 def _open(path: str) -> LakeTable:
-    from headwater.client.columns.arrow.library import load_arrow
-
-    # Says what to install where there is no Arrow.
-    load_arrow()
     from headwater.pipeline.lake.lake_table import LakeTable
 
     return LakeTable(path)

@@ -12,6 +12,7 @@ from typing import Any
 
 import typer
 
+from headwater.base.counted import counted
 from headwater.cli.output.plain_table import Column, print_rows
 from headwater.pipeline.lake.lake_table import LakeTable
 from headwater.pipeline.lake.replay.replay import ReplayProgress
@@ -73,13 +74,21 @@ def print_history(table: LakeTable, limit: int, *, as_json: bool) -> None:
 def print_table_rows(
     table: LakeTable, columns: Sequence[str] | None, version: int | None, limit: int
 ) -> None:
-    reader = table.reader(columns, version)
+    """The first rows; standard error tells of how many, if there are more."""
+    snapshot = table.snapshot(version)
+    reader = table.reader(columns, snapshot.version)
     batches = (
-        batch for file in table.files(version) for batch in reader.batches(file, min(limit, 4096))
+        batch
+        for file in snapshot.files.values()
+        for batch in reader.batches(file, min(limit, 4096))
     )
     rows = (row for batch in batches for row in batch.to_pylist())
     for row in islice(rows, limit):
         print(json.dumps(dict(_shown(row)), ensure_ascii=False))
+    if snapshot.row_count > limit:
+        sys.stdout.flush()
+        of = counted(snapshot.row_count, "row")
+        print(f"{limit:,} of {of}; --limit shows more.", file=sys.stderr)
 
 
 def progress_printer() -> Callable[[ReplayProgress], None]:
@@ -89,7 +98,7 @@ def progress_printer() -> Callable[[ReplayProgress], None]:
         rate = progress.row_count / max(progress.duration_s, 1e-9)
         sys.stderr.write(
             f"\r{progress.row_count:,} of at most {progress.row_count_max:,} records, "
-            f"{rate:,.0f} a second "
+            f"{rate:,.0f} per second "
         )
         if progress.row_count >= progress.row_count_max:
             sys.stderr.write("\n")
@@ -106,7 +115,7 @@ def time_ms(option: str, text: str) -> int:
         moment = datetime.datetime.fromisoformat(text)
     except ValueError:
         raise typer.BadParameter(
-            f"{text!r} is no time: write 2026-01-31T12:00:00Z, or milliseconds since 1970",
+            f"{text!r} is not a time: write 2026-01-31T12:00:00Z, or milliseconds since 1970",
             param_hint=option,
         ) from None
     if moment.tzinfo is None:
@@ -116,16 +125,15 @@ def time_ms(option: str, text: str) -> int:
 
 def _summary(table: LakeTable, count: int) -> str:
     if count:
-        return f"{count} problems." if count > 1 else "1 problem."
+        return f"{counted(count, 'problem')}."
     snapshot = table.snapshot()
-    summary = f"Version {snapshot.version}: {len(snapshot.files)} files, {snapshot.row_count} rows"
+    files, rows = counted(len(snapshot.files), "file"), counted(snapshot.row_count, "row")
+    summary = f"Version {snapshot.version}: {files}, {rows}"
     if not snapshot.coverage:
         return f"{summary}, sound."
-    topics = {one.topic for one in snapshot.coverage}
-    return (
-        f"{summary} of {len(topics)} topics and {len(snapshot.coverage)} partitions, without gap "
-        "or repetition."
-    )
+    topics = counted(len({one.topic for one in snapshot.coverage}), "topic")
+    partitions = counted(len(snapshot.coverage), "partition")
+    return f"{summary} of {topics} and {partitions}, without gap or repetition."
 
 
 def _history_row(manifest: Manifest) -> dict[str, object]:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from headwater.base.errors import InvalidConfigError
+from headwater.base.counted import counted
+from headwater.base.extras import missing_package
 
 if TYPE_CHECKING:
+    from headwater.pipeline.declared.query_fault import QueryFault
     from headwater.pipeline.declared.specs.pipeline import PipelineSpec
-
-
-class PipelineToolsMissingError(InvalidConfigError):
-    """What pipelines are made with is not installed."""
 
 
 def find_pipeline(named: str) -> Path:
@@ -36,9 +34,7 @@ def find_pipeline(named: str) -> Path:
 def load_or_exit(named: str, variables: Mapping[str, str], **options: Any) -> PipelineSpec:
     """The pipeline; its problems are printed, a line each, and end the command."""
     if importlib.util.find_spec("yaml") is None:
-        raise PipelineToolsMissingError(
-            'Pipelines need the Python package PyYAML: run `pip install "headwater[spark]"`.'
-        )
+        raise missing_package("A pipeline", "PyYAML", "spark")
     from headwater.pipeline.declared.pipeline_file import load_pipeline
     from headwater.pipeline.declared.problems import PipelineFileError
 
@@ -50,19 +46,42 @@ def load_or_exit(named: str, variables: Mapping[str, str], **options: Any) -> Pi
             print(line, file=sys.stderr)
         count = len(error.problems)
         if count > 1:
-            print(f"headwater: {count} problems in {path}.", file=sys.stderr)
+            print(f"headwater: {counted(count, 'problem')} in {path}.", file=sys.stderr)
         raise typer.Exit(1) from None
 
 
-def print_validation(named: str, variables: Mapping[str, str]) -> None:
+def print_validation(named: str, variables: Mapping[str, str], *, with_sql: bool) -> None:
     """Load it, and say in a line what it is."""
-    spec = load_or_exit(named, variables)
+    spec = load_or_exit(named, variables, find_faults=_find_faults if with_sql else None)
+    _check_table_formats(spec)
     parts = (
-        _count(len(spec.sources), "source"),
-        _count(len(spec.steps), "step"),
-        _count(len(spec.sinks), "sink"),
+        counted(len(spec.sources), "source"),
+        counted(len(spec.steps), "step"),
+        counted(len(spec.sinks), "sink"),
     )
     print(f"{spec.path}: pipeline {spec.name!r} is well formed: {', '.join(parts)}.")
+
+
+def _find_faults(queries: Sequence[str]) -> Sequence[QueryFault | None]:
+    """What Spark's parser finds; nothing where there is no Spark, which is said."""
+    from headwater.pipeline.spark.errors import SparkUnavailableError
+    from headwater.pipeline.spark.sql_parser import find_faults
+
+    print("Checking the SQL with Spark's parser; --no-sql skips that.", file=sys.stderr, flush=True)
+    try:
+        return find_faults(queries)
+    except SparkUnavailableError as missing:
+        print(f"The SQL was not checked: {missing}", file=sys.stderr)
+        return [None] * len(queries)
+
+
+def _check_table_formats(spec: PipelineSpec) -> None:
+    """Refuse what has no release for the Spark that is installed, if there is one."""
+    wanted = any(sink.kind in ("delta", "iceberg") for sink in spec.sinks)
+    if wanted and importlib.util.find_spec("pyspark") is not None:
+        from headwater.pipeline.compiled.sinks.table_formats import check_releases
+
+        check_releases(spec)
 
 
 def print_builtin(name: str | None) -> None:
@@ -82,7 +101,3 @@ def _description(path: Path) -> str:
         if line.startswith("description:"):
             return line.partition(":")[2].strip().strip("\"'")
     return ""
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from headwater.cli.output.plain_table import Column, print_rows
-from headwater.cli.pipeline.view import COLUMNS, query_cells, state_words, time_words
+from headwater.cli.pipeline.view import COLUMNS, query_cells, row_words, state_words, time_words
 from headwater.pipeline.declared.problems import suggestion
 from headwater.pipeline.runs.run_directory import RunDirectory, UnknownRunError, find_runs, runs_of
 from headwater.pipeline.runs.run_record import RunRecord, RunState
@@ -17,7 +17,9 @@ _LIST_COLUMNS: Final = (
     Column("MODE", "mode"),
     Column("STATE", "state", 8),
     Column("STARTED", "started"),
-    Column("ROWS", "rows"),
+    Column("READ", "read"),
+    Column("WRITTEN", "written"),
+    Column("REJECTED", "rejected"),
     Column("LAG", "lag"),
     Column("PID", "pid"),
 )
@@ -31,7 +33,7 @@ def print_list(root: Path, *, as_json: bool) -> None:
             print(json.dumps(json.loads(record.to_json()), ensure_ascii=False))
         return
     if not records:
-        print(f"No pipeline has run here: there is none in {root}.")
+        print(f"No pipeline has run here: there are no runs in {root}.")
         return
     print_rows(_LIST_COLUMNS, [_row(record) for record in records])
 
@@ -53,7 +55,7 @@ def find_run(name: str, root: Path) -> list[RunDirectory]:
     if not found:
         known = [run.path.name for run in find_runs(root) if run.path.parent == root]
         advice = suggestion(name, known) if known else f": none has run in {root}."
-        raise UnknownRunError(f"There is no run of a pipeline {name!r}{advice}")
+        raise UnknownRunError(f"There is no run of a pipeline called {name!r}{advice}")
     return found
 
 
@@ -74,6 +76,10 @@ def _print_record(record: RunRecord) -> None:
     columns = [Column(column.upper(), column) for column in COLUMNS]
     rows = [dict(zip(COLUMNS, query_cells(query), strict=True)) for query in record.queries]
     print_rows(columns, rows)
+    print(f"  In all: {row_words(record.rows)}")
+    for query in record.queries:
+        if query.batch_id is not None:
+            print(f"  Batch {query.batch_id} of {query.name}: {row_words(query.batch_rows)}")
     for query in record.queries:
         if len(query.lag) > 1:
             parts = (
@@ -84,13 +90,15 @@ def _print_record(record: RunRecord) -> None:
 
 def _row(record: RunRecord) -> dict[str, object]:
     lags = [query.lag_total for query in record.queries if query.lag_total is not None]
+    rows = record.rows
     return {
         "pipeline": record.pipeline,
         "mode": record.mode.replace(" ", "_"),
         "state": str(record.state),
         "started": time_words(record.started_ms).replace(" ", "T"),
-        # Queries of one pipeline read the same rows.
-        "rows": max((query.row_count for query in record.queries), default=0),
+        "read": rows.read,
+        "written": rows.written,
+        "rejected": rows.rejected,
         "lag": max(lags) if lags else None,
         "pid": None if record.state.is_over else record.pid,
     }

@@ -29,8 +29,8 @@ def stop_runs(name: str, root: Path, *, now: bool, timeout_s: float) -> bool:
         _report(name, run)
     if left:
         print(
-            f"headwater: pipeline {name!r} has not ended within {timeout_s:g} s; it will when its "
-            "batches are done, or try --now.",
+            f"headwater: pipeline {name!r} has not ended within {timeout_s:g} s; it will end when "
+            "its current batches are done, or at once with --now.",
             file=sys.stderr,
         )
     return not left

@@ -9,12 +9,17 @@ which a sink knows what a broken-off attempt has written.
 from __future__ import annotations
 
 import threading
+import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Observation, SparkSession
+
+from headwater.pipeline.compiled.observed_rows import observed
+from headwater.pipeline.compiled.row_counts import READ, SOURCE_METRICS
 
 
 class BatchMarker:
@@ -49,18 +54,25 @@ class BatchMarker:
 
 
 class BatchQuery:
-    """One batch under way, or done; `work` gets the identity, the same for every attempt."""
+    """One batch under way, or done.
+
+    `work` gets the identity, the same for every attempt, and returns how many rows it has written.
+    """
 
     def __init__(
         self,
         name: str,
         spark: SparkSession,
-        work: Callable[[str], None],
+        work: Callable[[str], int],
         marker: BatchMarker,
+        sources: Mapping[str, Observation] = MappingProxyType({}),
     ) -> None:
+        """`sources` are what is observed at each source that the work reads, by its name."""
         self._name = name
         self._spark = spark
         self._marker = marker
+        self._sources = sources
+        self._report: dict[str, Any] | None = None
         self._error: BaseException | None = None
         self._is_stopped = False
         self._tag = f"headwater-{uuid.uuid4()}"
@@ -82,11 +94,12 @@ class BatchQuery:
 
     @property
     def lastProgress(self) -> dict[str, Any] | None:
-        return None
+        """As of a streaming query, with the parts that a watcher of runs looks at."""
+        return self._report
 
     @property
     def recentProgress(self) -> list[dict[str, Any]]:
-        return []
+        return [] if self._report is None else [self._report]
 
     @property
     def status(self) -> dict[str, Any]:
@@ -117,16 +130,34 @@ class BatchQuery:
         self._spark.sparkContext.cancelJobsWithTag(self._tag)
         self._thread.join()
 
-    def _run(self, work: Callable[[str], None]) -> None:
+    def _run(self, work: Callable[[str], int]) -> None:
         try:
             if not self._marker.is_done:
                 _make_active(self._spark)
                 self._spark.sparkContext.addJobTag(self._tag)
-                work(self._marker.identity)
+                started_s = time.monotonic()
+                row_count = work(self._marker.identity)
                 self._marker.set_done()
+                self._report = self._done(row_count, time.monotonic() - started_s)
         # It is told to whoever asks for it, as a streaming query does.
         except BaseException as error:
             self._error = error
+
+    def _done(self, row_count: int, duration_s: float) -> dict[str, Any]:
+        sources = {name: observed(each) for name, each in self._sources.items()}
+        read_count = sum(counts.get(READ, 0) for counts in sources.values())
+        duration_ms = round(duration_s * 1000)
+        return {
+            "id": self.id,
+            "batchId": 0,
+            "numInputRows": read_count,
+            "processedRowsPerSecond": read_count / max(duration_s, 1e-3),
+            "durationMs": {"addBatch": duration_ms, "triggerExecution": duration_ms},
+            "observedMetrics": {
+                f"{SOURCE_METRICS}{name}": counts for name, counts in sources.items() if counts
+            },
+            "sink": {"numOutputRows": row_count},
+        }
 
 
 def _make_active(spark: SparkSession) -> None:

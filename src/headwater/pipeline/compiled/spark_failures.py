@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from headwater.pipeline.declared.query_fault import QueryFault
 from headwater.pipeline.declared.specs.pipeline import PipelineSpec
 from headwater.pipeline.declared.specs.run_mode import Continuous, RunMode
 
 _CONDITION: Final = re.compile(r"\[([A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]\s*")
 _STATE: Final = re.compile(r"\s*SQLSTATE: \w{5}")
-_LINE: Final = re.compile(r"\bline (\d+),? pos \d+\b")
+_LINE: Final = re.compile(r"\bline (\d+),? pos (\d+)\b")
 _LENGTH_MAX: Final = 600
 
 #: What Spark says, in part, when a query does not fit the checkpoint that it is to go on from.
@@ -44,6 +45,13 @@ def analysis_problem(error: BaseException) -> tuple[str, int]:
     text = str(error).strip()
     line = _LINE.search(text)
     return _first_sentence(text), int(line.group(1)) if line else 0
+
+
+def parse_problem(text: str) -> QueryFault:
+    """What Spark's parser says of a query, as a fault with its place."""
+    place = _LINE.search(text)
+    line, position = (int(place[1]), int(place[2])) if place else (1, 0)
+    return QueryFault(_first_sentence(text), line, position)
 
 
 def failure_sentence(

@@ -12,12 +12,12 @@ import inspect
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 
 from headwater.base.errors import KafkaError
 from headwater.pipeline.compiled.compile_error import error_at, told_as
@@ -41,6 +41,7 @@ class StepFrames:
         self._backfill = mode if isinstance(mode, Backfill) else None
         self._frames: dict[str, DataFrame] = {}
         self._made_views: list[str] = []
+        self._observations: dict[str, Observation] = {}
 
     def build(self) -> dict[str, DataFrame]:
         """All frames that a sink needs, by name."""
@@ -59,6 +60,11 @@ class StepFrames:
                 self._spark.catalog.dropTempView(name)
         return self._frames
 
+    def observations(self, name: str) -> dict[str, Observation]:
+        """What counts the rows of the sources that a step reads, by name, if they are no stream."""
+        needed = needed_names(self._spec, (name,))
+        return {each: found for each, found in self._observations.items() if each in needed}
+
     def topic_source(self, source: SourceSpec, *, streaming: bool | None = None) -> TopicSource:
         """The reader of a source's topics; a backfill reads all of them as batches."""
         if streaming is None:
@@ -76,7 +82,9 @@ class StepFrames:
 
     def _source(self, source: SourceSpec) -> DataFrame:
         if not source.is_lake:
-            return self.topic_source(source).rows()
+            reader = self.topic_source(source)
+            self._observations |= reader.observations
+            return reader.rows()
         frame = LakeTable(source.lake).read(self._spark)
         return _watermarked(frame, source.watermark)
 
@@ -104,16 +112,15 @@ class StepFrames:
             text = f"step '{step.name}': {step.python} failed: {type(error).__name__}: {error}"
             raise error_at(self._spec, step.line, text) from error
         if not isinstance(frame, DataFrame):
-            text = (
-                f"step '{step.name}': {step.python} returned {type(frame).__name__}, no DataFrame"
-            )
+            found = f"{type(frame).__name__}, not a DataFrame"
+            text = f"step '{step.name}': {step.python} returned {found}"
             raise error_at(self._spec, step.line, text)
         return frame
 
 
-def needed_names(spec: PipelineSpec) -> set[str]:
-    """The sources and steps that a sink reads, directly or through steps."""
-    needed = {sink.input for sink in spec.sinks}
+def needed_names(spec: PipelineSpec, inputs: Iterable[str] | None = None) -> set[str]:
+    """The sources and steps that a sink reads, or these inputs, directly or through steps."""
+    needed = {sink.input for sink in spec.sinks} if inputs is None else set(inputs)
     for step in reversed(spec.steps):
         if step.name in needed:
             needed.update(step.inputs)

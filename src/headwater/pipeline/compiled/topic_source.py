@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
@@ -25,6 +25,7 @@ from headwater.pipeline.compiled.coding.text_decoding import (
     json_result,
 )
 from headwater.pipeline.compiled.connector_options import COLUMNS, read_options
+from headwater.pipeline.compiled.row_counts import READ, REJECTED, SOURCE_METRICS
 from headwater.pipeline.declared.specs.pipeline import PipelineSpec
 from headwater.pipeline.declared.specs.run_mode import Backfill
 from headwater.pipeline.declared.specs.source import SourceSpec
@@ -52,6 +53,8 @@ class TopicSource:
         self.streaming = streaming
         # A source that is not streamed is a table of all there is, whatever range is asked for.
         self._backfill = backfill if source.streaming else None
+        # What the first batch that reads it will have counted; of a stream Spark reports it.
+        self._observation = None if streaming else Observation()
 
     @property
     def row_schema(self) -> StructType:
@@ -93,7 +96,8 @@ class TopicSource:
         # An archive keeps records whole.
         archived = any(sink.archive and sink.input == self.source.name for sink in self._spec.sinks)
         headers = archived or "headers" in self.source.metadata
-        return self.records(tuple(each for each in COLUMNS if each != "headers" or headers))
+        records = self.records(tuple(each for each in COLUMNS if each != "headers" or headers))
+        return self._counted(records, f.lit(False))
 
     def _decoded_rows(self) -> DataFrame:
         columns = {"value", *self.source.metadata}
@@ -122,7 +126,19 @@ class TopicSource:
             *records.columns, f.explode(f.array(self._parsed(value, schema))).alias(_PARSED)
         )
         row, problem = self._result(value, f.col(_PARSED), schema)
-        return parsed.select(*records.columns, row.alias(_ROW), problem.alias(_PROBLEM))
+        judged = parsed.select(*records.columns, row.alias(_ROW), problem.alias(_PROBLEM))
+        return self._counted(judged, f.col(_PROBLEM).isNotNull())
+
+    def _counted(self, frame: DataFrame, is_rejected: Column) -> DataFrame:
+        """The same frame, whose rows are counted as they pass."""
+        counts = f.count(f.lit(1)).alias(READ), f.count_if(is_rejected).alias(REJECTED)
+        name = f"{SOURCE_METRICS}{self.source.name}"
+        return frame.observe(self._observation or name, *counts)
+
+    @property
+    def observations(self) -> dict[str, Observation]:
+        """What counts its rows by its name, if it is no stream."""
+        return {} if self._observation is None else {self.source.name: self._observation}
 
     def _parsed(self, value: Column, schema: StructType) -> Column:
         options = self.source.format_options

@@ -194,7 +194,7 @@ def _choice(options: _Options) -> TopicChoice:
         re.compile(pattern)
     except re.error as error:
         raise OptionError(
-            f"The option 'subscribePattern' cannot be {text!r}: it is no regular expression "
+            f"The option 'subscribePattern' cannot be {text!r}: it is not a regular expression "
             f"({error})."
         ) from None
     if not pattern:

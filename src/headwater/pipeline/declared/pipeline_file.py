@@ -1,7 +1,8 @@
 """A pipeline's file, read and checked as a whole: `load_pipeline` gives its spec or all problems.
 
 Nothing is run: no Spark, no broker, no module of the user's. What only those can know, such as
-whether a column of a query exists, is found when the pipeline is compiled.
+whether a column of a query exists, is found when the pipeline is compiled. Whoever has Spark's
+parser at hand may have it look at the queries.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from typing import Final
 from headwater.pipeline.declared.fields.option_names import check_kafka_settings
 from headwater.pipeline.declared.fields.pipeline import PIPELINE_FIELDS
 from headwater.pipeline.declared.problems import NOWHERE, PipelineFileError, Place, Problems
+from headwater.pipeline.declared.query_fault import FindFaults
 from headwater.pipeline.declared.sections.reader import Section, read_section
 from headwater.pipeline.declared.sections.sink import read_sink
 from headwater.pipeline.declared.sections.source import read_source
-from headwater.pipeline.declared.sections.step import DraftStep, read_step
+from headwater.pipeline.declared.sections.step import DraftStep, query_text, read_step
 from headwater.pipeline.declared.sections.step_order import resolve_steps
 from headwater.pipeline.declared.specs.pipeline import PipelineSpec
 from headwater.pipeline.declared.specs.sink import SinkSpec
@@ -27,6 +29,8 @@ from headwater.pipeline.declared.specs.source import SourceSpec
 from headwater.pipeline.declared.variables import SECTION as VARIABLES
 from headwater.pipeline.declared.variables import Variables
 from headwater.pipeline.declared.yaml_document import Entry, MapValue, Value, read_document
+from headwater.pipeline.lake.errors import LakeError
+from headwater.pipeline.lake.table.local_path import local_path
 
 STATE_DIRECTORY: Final = "headwater-pipelines"
 BOOTSTRAP_DEFAULT: Final = "127.0.0.1:9092"
@@ -44,17 +48,18 @@ def load_pipeline(
     bootstrap_servers: str | None = None,
     state_directory: Path | None = None,
     environment: Mapping[str, str] | None = None,
+    find_faults: FindFaults | None = None,
 ) -> PipelineSpec:
     """The pipeline that a file declares; `PipelineFileError` holds everything wrong with it.
 
-    The keywords win over what the file says.
+    The keywords win over what the file says. `find_faults` is asked about the queries of SQL steps.
     """
     problems = Problems()
     environment = os.environ if environment is None else environment
     text = _read(path, problems)
     spec = None
     if text is not None:
-        spec = _Load(path, variables or {}, environment, problems).spec(text)
+        spec = _Load(path, variables or {}, environment, problems, find_faults).spec(text)
     if problems or spec is None:
         raise PipelineFileError(str(path), problems.in_order())
     if bootstrap_servers:
@@ -69,9 +74,9 @@ def _read(path: Path, problems: Problems) -> str | None:
         problems.add(NOWHERE, f"{(error.strerror or 'it cannot be read').rstrip('.').lower()}.")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        problems.add(Place(line, 1), "the file is not a text in UTF-8.")
+        problems.add(Place(line, 1), "the file is not text in UTF-8.")
     except ValueError:
-        problems.add(NOWHERE, "this is no name of a file.")
+        problems.add(NOWHERE, "this is not the name of a file.")
     return None
 
 
@@ -84,7 +89,9 @@ class _Load:
         variables: Mapping[str, str],
         environment: Mapping[str, str],
         problems: Problems,
+        find_faults: FindFaults | None,
     ) -> None:
+        self._find_faults = find_faults
         self._path = path
         self._directory = path.parent
         self._environment = environment
@@ -104,6 +111,8 @@ class _Load:
         sinks = self._sinks(section, sources, drafts)
         name = self._name(section)
         check_kafka_settings(section, self._problems)
+        self._check_queries(drafts)
+        _check_checkpoints(section, sinks, self._problems)
         if self._problems:
             return None
         return PipelineSpec(
@@ -145,7 +154,7 @@ class _Load:
         if not _FILE_NAME.fullmatch(name):
             self._problems.add(
                 section.place_of("name"),
-                f"{name!r} is no name for a pipeline: letters, digits, '.', '_' and '-'; "
+                f"{name!r} is not a name for a pipeline: use letters, digits, '.', '_' and '-'; "
                 "give it one with 'name'.",
             )
         return name
@@ -170,6 +179,16 @@ class _Load:
             before = entry.key
         return found
 
+    def _check_queries(self, drafts: list[DraftStep]) -> None:
+        queries = [draft.query for draft in drafts if draft.query is not None]
+        if self._find_faults is None or not queries:
+            return
+        texts = [query_text(query) for query in queries]
+        for query, text, fault in zip(queries, texts, self._find_faults(texts), strict=True):
+            if fault is not None:
+                place = query.place_at(fault.offset_in(text))
+                self._problems.add(place, f"the query is wrong: {fault.sentence}.")
+
     def _sinks(
         self,
         section: Section,
@@ -187,7 +206,8 @@ class _Load:
             if not _FILE_NAME.fullmatch(entry.key):
                 self._problems.add(
                     entry.place,
-                    f"{entry.key!r} is no name for a sink: letters, digits, '.', '_' and '-'.",
+                    f"{entry.key!r} is not a name for a sink: use letters, digits, '.', '_' and "
+                    "'-'.",
                 )
             source = entry.key.removesuffix(DEAD_LETTERS_SUFFIX)
             if source != entry.key and source in sources:
@@ -209,6 +229,21 @@ class _Load:
         if not _TABLE_NAME.fullmatch(entry.key):
             self._problems.add(
                 entry.place,
-                f"{entry.key!r} is no name for a {what}: letters, digits and '_', as it is a "
-                "table in SQL.",
+                f"{entry.key!r} is not a name for a {what}: use letters, digits and '_', as it is "
+                "a table in SQL.",
             )
+
+
+def _check_checkpoints(section: Section, sinks: tuple[SinkSpec, ...], problems: Problems) -> None:
+    """An archive reads the ranges of offsets from its checkpoint."""
+    archives = [sink.name for sink in sinks if sink.archive]
+    if not archives:
+        return
+    try:
+        local_path(section.get("checkpoints", ""))
+    except LakeError:
+        problems.add(
+            section.place_of("checkpoints"),
+            f"'checkpoints' must be a local or mounted directory, because sink {archives[0]!r} is "
+            "an archive.",
+        )

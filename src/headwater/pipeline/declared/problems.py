@@ -74,7 +74,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     if near:
         return f": did you mean {lowered[near[0]]!r}?"
     if 0 < len(candidates) <= 12:
-        return f"; there is {listed(candidates)}."
+        return f"; there {'is' if len(candidates) == 1 else 'are'} {listed(candidates)}."
     return "."
 
 

@@ -51,13 +51,14 @@ class Variables:
             if not _NAME.fullmatch(entry.key):
                 self._problems.add(
                     entry.place,
-                    f"{entry.key!r} is no name for a variable: letters, digits, '_', '-' and '.'.",
+                    f"{entry.key!r} is not a name for a variable: use letters, digits, '_', '-' "
+                    "and '.'.",
                 )
                 continue
             self._known.add(entry.key)
             if isinstance(entry.value, ListValue | MapValue):
                 self._problems.add(
-                    entry.value.place, f"the default of variable {entry.key!r} must be a text."
+                    entry.value.place, f"the default of variable {entry.key!r} must be a string."
                 )
             elif entry.key not in self._given:
                 default = None if isinstance(entry.value, NoValue) else self._text(entry.value).text

@@ -159,7 +159,7 @@ class _Conversion:
                 merged.append(value_node)
                 continue
             if not isinstance(key_node, yaml.ScalarNode):
-                self._problems.add(place, "a key must be a text.")
+                self._problems.add(place, "a key must be a string.")
                 continue
             key = str(key_node.value)
             if key in seen:
@@ -229,7 +229,7 @@ def _error_words(error: yaml.MarkedYAMLError) -> str:
     if "'\\t'" in words:
         return "a tab is used for indentation, where only spaces may be"
     if "mapping values are not allowed" in words:
-        return "a colon is not expected here; a text with a colon in it needs quotes"
+        return "a colon is not expected here; a string with a colon in it needs quotes"
     if error.context and error.problem:
         return f"{words}, {' '.join(error.context.split())}"
     return words

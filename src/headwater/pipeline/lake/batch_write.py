@@ -10,7 +10,7 @@ A batch that was committed before is recognised by writer and number, and not ev
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from headwater.pipeline.lake.errors import LakeError, LakeSchemaError
@@ -40,12 +40,14 @@ def write_batch(
     partition_by: Sequence[str] = (),
     compact_from_files: int = 32,
     vacuum_after_s: float = DAY_S,
+    tell_rows: Callable[[int], None] | None = None,
 ) -> bool:
     """Append the rows, merge them by `keys`, or put them in place of all others.
 
     Where several rows of a batch may have a key, the one with the greatest `latest_by` stays.
     Returns False if the batch was there already. When a directory has `compact_from_files` small
     files they are made one (0: never), and what was replaced is removed after `vacuum_after_s`.
+    `tell_rows` is told how many rows were written, if the batch was not there.
     """
     lake = table if isinstance(table, LakeTable) else LakeTable(table)
     if not writer or batch_id < 0:
@@ -67,6 +69,8 @@ def write_batch(
         tuple(files), schema, written_as, tuple(keys), tuple(partition_by), writer, batch_id
     )
     committed = commit_batch(lake, batch)
+    if committed and tell_rows is not None:
+        tell_rows(sum(file.row_count for file in files))
     maintain(lake, CompactionOptions(compact_from_files), vacuum_after_s)
     return committed
 

@@ -113,7 +113,7 @@ class LakeTable:
                 return True
             time.sleep(random.uniform(0, _PAUSE_S_MAX * min(attempt, 10) / 10))
         raise LakeConflictError(
-            f"Others were quicker with the next version of {self.path} {COMMIT_ATTEMPTS} times."
+            f"Other writers took the next version of {self.path} {COMMIT_ATTEMPTS} times in a row."
         )
 
     def prune(self, before: int) -> int:

@@ -96,7 +96,8 @@ def _run_locked(
     from pyspark.sql.streaming.query import StreamingQuery
 
     from headwater.pipeline.compiled.compiled_pipeline import compile_pipeline
-    from headwater.pipeline.compiled.sinks.table_formats import session_configs
+    from headwater.pipeline.compiled.sinks.dead_letters import query_name
+    from headwater.pipeline.compiled.sinks.table_formats import fetch_sentences, session_configs
     from headwater.pipeline.compiled.spark_failures import failure_sentence
     from headwater.pipeline.lag.lag_reporter import report_lag
 
@@ -107,6 +108,9 @@ def _run_locked(
     if is_own_session and not surroundings.was_submitted:
         configs |= log_to_file(directory.path, configs, surroundings.defaults)
         record = replace(record, spark_log=str(directory.path.absolute() / SPARK_LOG))
+    if is_own_session:
+        for sentence in fetch_sentences({**surroundings.defaults, **configs}):
+            say(sentence)
     spark = start_session(f"headwater {spec.name}", master=plan.master, configs=configs, say=say)
     # Spark has replaced the handler of Ctrl-C.
     signals.install()
@@ -117,7 +121,15 @@ def _run_locked(
         record = replace(record, master=str(context.master), spark_ui=context.uiWebUrl or "")
         directory.write(record)
         reporter = report_lag(spark, **_admin_settings(spec.kafka))
-        queries: Sequence[Any] = compile_pipeline(spec, spark, print_rows).start(plan.mode)
+        say("Planning the pipeline and starting its queries.")
+        compiled = compile_pipeline(spec, spark, print_rows)
+
+        def tell_start(name: str) -> None:
+            elapsed_s = time.time() - record.started_ms / 1000
+            say(f"The query {name!r} has started after {elapsed_s:.1f} s.")
+
+        queries: Sequence[Any] = compiled.start(plan.mode, tell_start)
+        letters = {query_name(source): source.name for source in spec.sources if source.dead_letter}
         running = RunningPipeline(
             directory,
             record,
@@ -127,6 +139,9 @@ def _run_locked(
             is_endless=lambda query: (
                 isinstance(plan.mode, Continuous) and isinstance(query, StreamingQuery)
             ),
+            written=compiled.written.of,
+            # A query whose name another pipeline of this session has bears this one's before it.
+            dead_letters=letters | {f"{spec.name}.{name}": each for name, each in letters.items()},
         )
         signals.running()
         return running.run()

@@ -1,49 +1,104 @@
 """How far a query is, from the progress that Spark reports: plain mappings in, records out.
 
-Spark reports each batch once, and keeps the last hundred. Whoever looks now and then sees only the
-newest, so rows are summed over all batches since the last look; other figures are the newest's.
+Spark reports each batch once, when it is committed, and keeps the last hundred reports. Whoever
+looks now and then sees only the newest, so rows are summed over all batches since the last look;
+other figures are the newest's. A query without new data reports too, with the number of the batch
+that it will make next.
+
+What was read and rejected is what Spark observed at the sources (`SOURCE_METRICS`); without that,
+what its scans count. Rows written are the sink's own number where Spark knows it, and otherwise
+come from whoever wrote the batch.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
 
-from headwater.pipeline.runs.run_record import QueryRecord
+from headwater.pipeline.compiled.row_counts import READ, REJECTED, SOURCE_METRICS
+from headwater.pipeline.runs.run_record import QueryRecord, RowCounts, SourceRows
+
+#: How many rows were written, of a query by its id and of a batch by its number.
+RowsOfBatch: TypeAlias = Callable[[str, int], int]
 
 #: The entry of a source's offsets that is no topic begins with it.
 _NO_TOPIC = "@"
 
 
-def advanced(record: QueryRecord, reports: Sequence[Mapping[str, Any]]) -> QueryRecord:
+def advanced(
+    record: QueryRecord,
+    reports: Sequence[Mapping[str, Any]],
+    written: RowsOfBatch = lambda query, batch: 0,
+) -> QueryRecord:
     """The record after these reports, oldest first; those it has seen already are passed over."""
     for report in reports:
-        record = _after(record, report)
+        record = _after(record, report, written)
     return record
 
 
-def _after(record: QueryRecord, report: Mapping[str, Any]) -> QueryRecord:
-    batch_id = _whole(report.get("batchId"))
-    is_new = batch_id is not None and (record.batch_id is None or batch_id > record.batch_id)
-    row_count = _whole(report.get("numInputRows")) or 0
+def _after(record: QueryRecord, report: Mapping[str, Any], written: RowsOfBatch) -> QueryRecord:
     durations = report.get("durationMs") or {}
+    batch_id = _whole(report.get("batchId"))
+    if batch_id is not None and "addBatch" in durations and _is_new(record, batch_id):
+        record = _with_batch(record, report, batch_id, written)
     events = report.get("eventTime") or {}
-    return QueryRecord(
-        name=record.name,
-        is_active=record.is_active,
-        batch_id=batch_id if is_new else record.batch_id,
-        row_count=record.row_count + (row_count if is_new else 0),
+    return replace(
+        record,
         rows_per_s=_number(report.get("processedRowsPerSecond")) or 0.0,
-        batch_ms=_whole(durations.get("triggerExecution")) if is_new else record.batch_ms,
         watermark=_watermark(events.get("watermark")) or record.watermark,
         lag=_lags(report.get("sources") or ()),
         state_row_count=sum(
             _whole(operator.get("numRowsTotal")) or 0
             for operator in report.get("stateOperators") or ()
         ),
-        error=record.error,
     )
+
+
+def _is_new(record: QueryRecord, batch_id: int) -> bool:
+    return record.batch_id is None or batch_id > record.batch_id
+
+
+def _with_batch(
+    record: QueryRecord, report: Mapping[str, Any], batch_id: int, written: RowsOfBatch
+) -> QueryRecord:
+    """The record with one more batch."""
+    batch = _source_rows(report)
+    output = _whole((report.get("sink") or {}).get("numOutputRows"))
+    if output is None or output < 0:
+        # Spark does not know.
+        output = written(str(report.get("id")), batch_id)
+    rows = RowCounts(
+        read=sum(each.read for each in batch.values()),
+        written=output,
+        rejected=sum(each.rejected for each in batch.values()),
+    )
+    sources = dict(record.sources)
+    for name, each in batch.items():
+        before = sources.get(name, SourceRows())
+        sources[name] = SourceRows(before.read + each.read, before.rejected + each.rejected)
+    return replace(
+        record,
+        is_planned=True,
+        batch_id=batch_id,
+        batch_ms=_whole((report.get("durationMs") or {}).get("triggerExecution")),
+        rows=record.rows + rows,
+        batch_rows=rows,
+        sources=sources,
+    )
+
+
+def _source_rows(report: Mapping[str, Any]) -> dict[str, SourceRows]:
+    """What a batch read, by the names of sources."""
+    found = {
+        name.removeprefix(SOURCE_METRICS): SourceRows(
+            _whole(metrics[READ]) or 0, _whole(metrics[REJECTED]) or 0
+        )
+        for name, metrics in (report.get("observedMetrics") or {}).items()
+        if name.startswith(SOURCE_METRICS)
+    }
+    return found or {"": SourceRows(_whole(report.get("numInputRows")) or 0)}
 
 
 def _lags(sources: Sequence[Mapping[str, Any]]) -> dict[str, int | None]:

@@ -26,14 +26,47 @@ class RunState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class RowCounts:
+    """Rows that were read, written to a sink, and rejected because they could not be decoded."""
+
+    read: int = 0
+    written: int = 0
+    rejected: int = 0
+
+    def __add__(self, other: RowCounts) -> RowCounts:
+        return RowCounts(
+            self.read + other.read, self.written + other.written, self.rejected + other.rejected
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRows:
+    """Records of a source that a query has read, and how many of them it rejected."""
+
+    read: int = 0
+    rejected: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class QueryRecord:
-    """How far a query of a run got. What is not known yet is None."""
+    """How far a query of a run got. What is not known yet is None.
+
+    Rows are those of the batches that this run has committed. A batch that a crash broke off is
+    counted by the run that does it again.
+    """
 
     name: str
     is_active: bool = True
+    #: Whether its first batch, or a later one, is planned or done.
+    is_planned: bool = False
     batch_id: int | None = None
-    #: Rows that this run has read for the query.
-    row_count: int = 0
+    rows: RowCounts = RowCounts()
+    #: The rows of the newest batch alone.
+    batch_rows: RowCounts = RowCounts()
+    #: What was read of each source, by its name; "" stands for what has none.
+    sources: Mapping[str, SourceRows] = field(default_factory=dict)
+    #: The source whose rejected records this query writes, if that is what it is for.
+    dead_letters_of: str = ""
     rows_per_s: float | None = None
     batch_ms: int | None = None
     #: ISO 8601, as Spark tells it.
@@ -48,6 +81,17 @@ class QueryRecord:
     def lag_total(self) -> int | None:
         known = [count for count in self.lag.values() if count is not None]
         return sum(known) if known else None
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> QueryRecord:
+        """The record out of what JSON gives; an older one has no counts of this kind."""
+        known = _known(cls, values)
+        for name in ("rows", "batch_rows"):
+            if name in known:
+                known[name] = RowCounts(**_known(RowCounts, known[name]))
+        sources = known.pop("sources", {})
+        found = {name: SourceRows(**_known(SourceRows, each)) for name, each in sources.items()}
+        return cls(**known, sources=found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +114,42 @@ class RunRecord:
     error: str = ""
     queries: tuple[QueryRecord, ...] = ()
 
+    @property
+    def rows(self) -> RowCounts:
+        """Rows of the whole run: what several queries read or rejected of a source counts once."""
+        sources = {name for query in self.queries for name in query.sources}
+        letters = {
+            query.dead_letters_of: query.rows.written
+            for query in self.queries
+            if query.dead_letters_of
+        }
+        return RowCounts(
+            read=sum(self._most(name).read for name in sources),
+            written=sum(each.rows.written for each in self.queries if not each.dead_letters_of),
+            rejected=sum(max(self._most(name).rejected, letters.get(name, 0)) for name in sources),
+        )
+
+    @property
+    def rejected_all(self) -> bool:
+        """Whether there were records, and not one of them could be decoded."""
+        rows = self.rows
+        return rows.rejected > 0 and rows.rejected >= rows.read and rows.written == 0
+
+    def _most(self, source: str) -> SourceRows:
+        """Of a source, what the query tells that is ahead of the others."""
+        found = [query.sources[source] for query in self.queries if source in query.sources]
+        return SourceRows(max(each.read for each in found), max(each.rejected for each in found))
+
     def to_json(self) -> str:
-        return json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"
+        values = {**asdict(self), "rows": asdict(self.rows)}
+        return json.dumps(values, indent=2, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> RunRecord | None:
         """None if it is not the record of a run."""
         try:
             found = json.loads(text)
-            queries = tuple(QueryRecord(**_known(QueryRecord, each)) for each in found["queries"])
+            queries = tuple(QueryRecord.from_values(each) for each in found["queries"])
             values = _known(cls, found)
             return cls(**{**values, "state": RunState(found["state"]), "queries": queries})
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

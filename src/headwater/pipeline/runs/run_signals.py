@@ -74,4 +74,4 @@ class RunSignals:
         self._wish = Wish.STOP
         self._woken.set()
         if self._say is not None:
-            self._say("Stopping after the batches that are under way; once more ends it at once.")
+            self._say("Stopping after the current batches; a second Ctrl-C stops it at once.")

@@ -13,15 +13,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
+from types import MappingProxyType
 from typing import Any, Final, Protocol
 
-from headwater.pipeline.runs.query_progress import advanced
+from headwater.pipeline.runs.query_progress import RowsOfBatch, advanced
 from headwater.pipeline.runs.run_directory import RunDirectory, StopRequest
 from headwater.pipeline.runs.run_record import QueryRecord, RunRecord, RunState
 
 POLL_S: Final = 0.5
 STOP_POLL_S: Final = 0.05
 GRACE_S: Final = 60.0
+#: What Spark says of a query, and of a batch, whose rows are on their way.
+_AT_WORK: Final = ("Processing", "Writing")
 #: A record is written at least so often, so that its time tells that the run is alive.
 WRITE_MS: Final = 5_000
 
@@ -74,8 +77,13 @@ class RunningPipeline:
         explain: Callable[[BaseException, str], str],
         grace_s: float = GRACE_S,
         is_endless: Callable[[Query], bool] = lambda query: False,
+        written: RowsOfBatch = lambda query, batch: 0,
+        dead_letters: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """`explain` makes a sentence of a failure, given the name of its query.
+
+        `written` knows the rows of batches that Spark does not count, `dead_letters` the sources of
+        the queries that write rejected records.
 
         A query that is endless has failed if it ends by itself, though it says nothing of a
         failure: Spark's thread for it has died of something that Spark does not expect.
@@ -86,9 +94,9 @@ class RunningPipeline:
         self._explain = explain
         self._grace_s = grace_s
         self._is_endless = is_endless
-        records = (
-            QueryRecord(query.name or f"query {number}") for number, query in enumerate(queries, 1)
-        )
+        self._written_rows = written
+        names = (query.name or f"query {number}" for number, query in enumerate(queries, 1))
+        records = (QueryRecord(name, dead_letters_of=dead_letters.get(name, "")) for name in names)
         self.record = replace(record, state=RunState.RUNNING, queries=tuple(records))
         self._written: RunRecord | None = None
 
@@ -126,12 +134,15 @@ class RunningPipeline:
             return record
         # Asked before the progress: a query that has ended by now has reported all it will.
         is_active = query.isActive
-        record = replace(advanced(record, _reports(query, record)), is_active=is_active)
+        record = advanced(record, _reports(query, record), self._written_rows)
+        record = replace(
+            record, is_active=is_active, is_planned=record.is_planned or _has_planned(query)
+        )
         if is_active:
             return record
         failure = query.exception()
         if failure is None and self.record.state is RunState.RUNNING and self._is_endless(query):
-            ended = f"'{record.name}' has ended without a word; Spark's log may say why"
+            ended = f"'{record.name}' has ended without giving a reason; Spark's log may say why"
             return replace(record, error=ended)
         if failure is None:
             return replace(record, rows_per_s=0.0)
@@ -201,6 +212,11 @@ def _reports(query: Query, record: QueryRecord) -> Sequence[Mapping[str, Any]]:
         return ()
     expected = 0 if record.batch_id is None else record.batch_id + 1
     return (last,) if last.get("batchId", 0) <= expected else query.recentProgress
+
+
+def _has_planned(query: Query) -> bool:
+    """Whether it is at work on rows, and no longer looking for what there is to do."""
+    return str(query.status.get("message", "")).startswith(_AT_WORK)
 
 
 def _batch_of(query: Query) -> object:

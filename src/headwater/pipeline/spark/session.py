@@ -22,6 +22,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from headwater.base.extras import how_to_install
 from headwater.java.installation import ProgramUnavailableError
 from headwater.java.runtime import FROM_PYPI, JavaRuntime, find_runtime, trimmed_home
 from headwater.pipeline.spark.errors import SparkUnavailableError
@@ -81,12 +82,14 @@ def start_session(
     runtime = _find_java()
     source = f" from {FROM_PYPI}" if runtime.is_from_pypi else f" ({runtime.java})"
     tell(
-        f"Starting Spark {version} on {plan.master_name} with Java {runtime.version}{source}; "
+        f"Starting Java {runtime.version}{source} for Spark {version} on {plan.master_name}; "
         "this takes some seconds."
     )
     started_s = time.monotonic()
     try:
         with _environment(plan, runtime):
+            _start_java(app_name, plan)
+            tell(f"Java is up after {time.monotonic() - started_s:.1f} s; starting the session.")
             session = builder.getOrCreate()
     except PySparkRuntimeError as failure:
         if failure.getCondition() != "JAVA_GATEWAY_EXITED":
@@ -97,6 +100,16 @@ def start_session(
         ) from failure
     tell(f"Spark is up after {time.monotonic() - started_s:.1f} s.")
     return _with_format(session)
+
+
+def _start_java(app_name: str, plan: SessionPlan) -> None:
+    """The first part of what starting a session is, so that it can be told of."""
+    from pyspark import SparkConf, SparkContext
+
+    conf = SparkConf().setAppName(app_name).setAll(list(plan.configs.items()))
+    if plan.master is not None:
+        conf = conf.setMaster(plan.master)
+    SparkContext._ensure_initialized(conf=conf)
 
 
 def _with_format(session: SparkSession) -> SparkSession:
@@ -119,7 +132,7 @@ def _with_format(session: SparkSession) -> SparkSession:
 
 def require_pyspark() -> str:
     """The version of the PySpark that is installed; it must be there, and new enough."""
-    how = 'run `pip install "headwater[spark]"`.'
+    how = how_to_install("spark")
     missing = [name for name in ("pyspark", "pyarrow", "pandas") if not _is_installed(name)]
     if missing:
         raise SparkUnavailableError(f"Spark needs the Python package {missing[0]}: {how}")
@@ -163,6 +176,13 @@ def _find_java() -> JavaRuntime:
         return find_runtime("Spark", JAVA_VERSION_MIN)
     except ProgramUnavailableError as missing:
         raise SparkUnavailableError(str(missing)) from missing
+
+
+@contextmanager
+def java_for_spark(plan: SessionPlan) -> Iterator[None]:
+    """The environment in which Spark's Java is started, for who starts it without a session."""
+    with _environment(plan, _find_java()):
+        yield
 
 
 def java_home(runtime: JavaRuntime) -> Path:

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from headwater.pipeline.compiled.compile_error import PipelineCompileError
-from headwater.pipeline.compiled.sinks.table_formats import session_configs
+from headwater.pipeline.compiled.sinks.table_formats import fetch_sentences, session_configs
 from headwater.pipeline.declared.specs.pipeline import PipelineSpec
 from headwater.pipeline.declared.specs.sink import SinkSpec
 
@@ -45,7 +45,7 @@ def test_without_a_release_the_sink_is_refused_with_its_line(tmp_path: Path) -> 
     with pytest.raises(PipelineCompileError) as refusal:
         session_configs(_spec(DELTA), spark_version="4.3.0", jars=tmp_path)
     assert str(refusal.value).startswith(
-        "shop.yaml:12: sink 'table' needs Delta, of which no release for this Spark is known "
+        "shop.yaml:12: sink 'table' needs Delta Lake, of which no release for this Spark is known "
         "(io.delta:delta-spark_4.3_2.13); write to a lake table instead"
     )
 
@@ -57,3 +57,14 @@ def test_jars_that_are_given_are_taken(tmp_path: Path) -> None:
     assert "spark.sql.extensions" in configs
     (tmp_path / "delta-spark_4.3_2.13-5.0.0.jar").touch()
     assert "spark.jars.packages" not in session_configs(_spec(DELTA), jars=tmp_path)
+
+
+def test_what_will_be_fetched_is_told_until_it_is_there(tmp_path: Path) -> None:
+    home = tmp_path / "ivy"
+    package = "io.delta:delta-spark_4.2_2.13:4.4.0"
+    configs = {"spark.jars.packages": f"some:other:1,{package}", "spark.jars.ivy": str(home)}
+    assert fetch_sentences(configs) == [f"Fetching Delta Lake ({package}) once, into {home}."]
+    (home / "jars").mkdir(parents=True)
+    (home / "jars" / "io.delta_delta-spark_4.2_2.13-4.4.0.jar").touch()
+    assert fetch_sentences(configs) == []
+    assert fetch_sentences({}) == []

@@ -35,9 +35,9 @@ def test_durations(text: str, duration_ms: int) -> None:
     ("text", "sentence"),
     [
         ("10", "'10' has no unit; write it like '10 seconds'."),
-        ("10 minuts", "'minuts' is no unit of time: did you mean 'minutes'?"),
-        ("soon", "'soon' is no duration; write it like '10 seconds'."),
-        ("-1 second", "'-1 second' is no duration; write it like '10 seconds'."),
+        ("10 minuts", "'minuts' is not a unit of time: did you mean 'minutes'?"),
+        ("soon", "'soon' is not a duration; write it like '10 seconds'."),
+        ("-1 second", "'-1 second' is not a duration; write it like '10 seconds'."),
         ("999999999999 weeks", "'999999999999 weeks' is longer than a thousand years."),
         (" ", "a duration is expected, such as '10 seconds'."),
     ],

@@ -25,7 +25,7 @@ VALID = (
 )
 INVALID = {
     "id": (0, "'id' has no type; write it like 'id STRING'."),
-    "id STRIN": (3, "'STRIN' is no type: did you mean 'STRING'?"),
+    "id STRIN": (3, "'STRIN' is not a type: did you mean 'STRING'?"),
     "a INT b INT": (6, "a comma is expected after column 'a', not 'b'."),
     "a INT, A INT": (7, "column 'A' is in the schema twice."),
     "a ARRAY": (7, "ARRAY needs its inner types, such as ARRAY<STRING>."),

@@ -169,7 +169,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "an overlap": (cover_offsets_twice, "Offsets 150 to 199 of orders-0 are in the table already"),
     "rows of another partition": (
         put_in_rows_of_another_partition,
-        "has 100 records of other partitions than orders-0.",
+        "has 100 records of partitions other than orders-0.",
     ),
     "rows that no commit covers": (
         put_in_rows_of_other_offsets,
@@ -191,7 +191,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "a missing manifest": (remove_a_manifest, "Manifest 3 follows version 1"),
     "a damaged manifest": (damage_a_manifest, "Manifest 2 cannot be read"),
-    "a full manifest of another table": (list_another_table, "Manifest 33 lists another table"),
+    "a full manifest of another table": (list_another_table, "Manifest 33 does not list"),
 }
 
 
@@ -279,6 +279,6 @@ def test_an_archive_is_held_against_the_cluster(broker: RunningBroker, tmp_path:
     ]
     changed = [{**row, "value": b"?"} if row["offset"] == 20 else row for row in rows[:300]]
     assert problems_of("other", [*changed, *rows[300:]]) == [
-        f"{topic}-0 has 1 records that the archive has with another key or value, the first at "
+        f"{topic}-0 has 1 record that the archive has with another key or value, the first at "
         "offset 20."
     ]

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from headwater.base.extras import missing_package
+
 if TYPE_CHECKING:
     import pyarrow
 
@@ -25,9 +27,7 @@ def load_arrow() -> ModuleType:
         import pyarrow
         import pyarrow.compute
     except ImportError as error:
-        raise ImportError(
-            "Sending and reading Arrow batches needs pyarrow: pip install 'headwater[arrow]'."
-        ) from error
+        raise missing_package("Arrow", "pyarrow", "arrow") from error
     return pyarrow
 
 

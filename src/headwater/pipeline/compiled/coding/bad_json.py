@@ -32,7 +32,7 @@ def json_problem(value: bytes, schema_json: str) -> str | None:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _struct_problem(found: Mapping[str, Any], schema: Mapping[str, Any], prefix: str) -> str | None:
@@ -59,26 +59,25 @@ def _value_problem(value: Any, kind: Any, path: str) -> str | None:
         fits = type(value) in (int, float, str)
     elif kind in ("timestamp", "timestamp_ntz", "date"):
         fits = isinstance(value, str) and _is_time(value, kind)
-    return (
-        None
-        if fits
-        else f"the field '{path}' is no {_SQL_NAMES.get(kind, kind.upper())}: {_shown(value)}"
-    )
+    if fits:
+        return None
+    type_name = _SQL_NAMES.get(kind, kind.upper())
+    return f"the field '{path}' is not of type {type_name}: {_shown(value)}"
 
 
 def _nested_problem(value: Any, kind: Mapping[str, Any], path: str) -> str | None:
     match kind["type"]:
         case "struct":
             if not isinstance(value, dict):
-                return f"the field '{path}' is no object: {_shown(value)}"
+                return f"the field '{path}' is not an object: {_shown(value)}"
             return _struct_problem(value, kind, f"{path}.")
         case "array":
             if not isinstance(value, list):
-                return f"the field '{path}' is no list: {_shown(value)}"
+                return f"the field '{path}' is not a list: {_shown(value)}"
             elements, inside = value, kind["elementType"]
         case "map":
             if not isinstance(value, dict):
-                return f"the field '{path}' is no object: {_shown(value)}"
+                return f"the field '{path}' is not an object: {_shown(value)}"
             elements, inside = list(value.values()), kind["valueType"]
         case _:
             return None
@@ -101,7 +100,7 @@ def _kind(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     if isinstance(value, str):
-        return "a text"
+        return "a string"
     return "a list" if isinstance(value, list) else "a number"
 
 

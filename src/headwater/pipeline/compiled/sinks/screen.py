@@ -1,4 +1,8 @@
-"""Rows on the screen: each batch as a small table, bounded in rows and width."""
+"""Rows on the screen: each batch as a small table, bounded in rows and width.
+
+All rows of a batch are computed, also those that are not shown: a query that remembers something,
+such as the rows of a window, has to take note of all of them.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,15 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
+from headwater.base.counted import counted
+
 CELL_WIDTH_MAX: Final = 40
 
 
-def table_text(columns: Sequence[str], rows: Sequence[Sequence[object]], shown: int) -> str:
-    """The first `shown` rows under their headings, and a line that says if there are more."""
+def table_text(
+    columns: Sequence[str], rows: Sequence[Sequence[object]], shown: int, row_count: int
+) -> str:
+    """The first `shown` rows under their headings, and a line that says how many more there are."""
     cells = [[_cell(value) for value in row] for row in rows[:shown]]
     heads = [_cut(name) for name in columns]
     widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
@@ -27,15 +35,23 @@ def table_text(columns: Sequence[str], rows: Sequence[Sequence[object]], shown: 
         ).rstrip()
         for line in lines
     ]
-    if len(rows) > shown:
-        text.append("... and more")
+    if row_count > shown:
+        text.append(f"... and {counted(row_count - shown, 'more row')}")
     return "\n".join(text)
 
 
-def batch_text(title: str, frame: DataFrame, shown: int) -> str:
-    """A batch as text, empty if it has no rows."""
-    rows = [tuple(row) for row in frame.limit(shown + 1).collect()]
-    return f"{title}\n{table_text(frame.columns, rows, shown)}\n" if rows else ""
+def batch_text(title: str, frame: DataFrame, shown: int) -> tuple[str, int]:
+    """A batch as text, empty if it has no rows, and the number of its rows."""
+    frame = frame.persist()
+    try:
+        # First, so that all of it is computed, and once.
+        row_count = frame.count()
+        rows = [tuple(row) for row in frame.limit(shown).collect()]
+    finally:
+        frame.unpersist()
+    if not rows:
+        return "", 0
+    return f"{title}\n{table_text(frame.columns, rows, shown, row_count)}\n", row_count
 
 
 def _cell(value: object) -> str:

@@ -25,6 +25,9 @@ from headwater.pipeline.declared.specs.sink import SinkSpec
 SCALA: Final = "2.13"
 _PACKAGES: Final = "spark.jars.packages"
 _IVY_SETTINGS: Final = "spark.jars.ivySettings"
+_IVY_HOME: Final = "spark.jars.ivy"
+#: Where Spark 4 keeps what it has fetched, unless it is told otherwise.
+_IVY_HOME_DEFAULT: Final = "~/.ivy2.5.2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ def _minor(version: str) -> str:
 
 FORMATS: Final[Mapping[str, TableFormat]] = {
     "delta": TableFormat(
-        "Delta",
+        "Delta Lake",
         "io.delta",
         "delta-spark_{spark}_{scala}",
         {"4.0": "4.4.0", "4.1": "4.4.0", "4.2": "4.4.0"},
@@ -91,13 +94,10 @@ def session_configs(
     It raises `PipelineCompileError` for a sink whose format has no release for this Spark.
     """
     configs: dict[str, str] = {}
-    packages: list[str] = []
-    for kind, sink in _sinks_by_format(spec).items():
-        wanted = FORMATS[kind]
-        for name, value in wanted.configs.items():
+    for kind in _sinks_by_format(spec):
+        for name, value in FORMATS[kind].configs.items():
             configs[name] = f"{configs[name]},{value}" if name in configs else value
-        if not _is_given(spec, wanted, jars):
-            packages.append(_package(spec, sink, wanted, spark_version))
+    packages = check_releases(spec, spark_version=spark_version, jars=jars)
     if packages:
         given = spec.spark.get(_PACKAGES)
         configs[_PACKAGES] = ",".join([given, *packages] if given else packages)
@@ -123,6 +123,39 @@ def _ivy_settings(cache: Path) -> Path:
         '<ibiblio name="central" m2compatible="true"/></resolvers></ivysettings>\n'
     )
     return file
+
+
+def check_releases(
+    spec: PipelineSpec,
+    *,
+    spark_version: str = pyspark.__version__,
+    jars: Path = Path(pyspark.__file__).parent / "jars",
+) -> list[str]:
+    """The packages that have to be fetched for the pipeline's sinks.
+
+    It raises `PipelineCompileError` for a sink whose format has no release for this Spark.
+    """
+    return [
+        _package(spec, sink, FORMATS[kind], spark_version)
+        for kind, sink in _sinks_by_format(spec).items()
+        if not _is_given(spec, FORMATS[kind], jars)
+    ]
+
+
+def fetch_sentences(configs: Mapping[str, str]) -> list[str]:
+    """What Spark will fetch when it starts with these settings, a sentence each."""
+    home = Path(configs.get(_IVY_HOME, _IVY_HOME_DEFAULT)).expanduser()
+    return [
+        f"Fetching {wanted.title} ({package}) once, into {home}."
+        for package in configs.get(_PACKAGES, "").split(",")
+        for wanted in FORMATS.values()
+        if package.startswith(f"{wanted.group}:") and not _was_fetched(package, home)
+    ]
+
+
+def _was_fetched(package: str, home: Path) -> bool:
+    group, artifact, release = package.split(":")
+    return (home / "jars" / f"{group}_{artifact}-{release}.jar").exists()
 
 
 def _sinks_by_format(spec: PipelineSpec) -> dict[str, SinkSpec]:

@@ -14,6 +14,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.window import Window
 
 from headwater.base.checks import check
+from headwater.pipeline.compiled.observed_rows import count_written
 from headwater.pipeline.declared.specs.sink import SinkSpec
 from headwater.pipeline.lake.batch_write import write_batch
 from headwater.pipeline.lake.lake_table import LakeTable
@@ -37,8 +38,9 @@ def streaming_writer(frame: DataFrame) -> str:
     return str(identity)
 
 
-def write_lake(sink: SinkSpec, frame: DataFrame, batch_id: int, writer: str) -> None:
-    """One batch into a lake table."""
+def write_lake(sink: SinkSpec, frame: DataFrame, batch_id: int, writer: str) -> int:
+    """One batch into a lake table; how many rows were written, none if they were there already."""
+    told: list[int] = []
     write_batch(
         LakeTable(sink.lake),
         frame,
@@ -48,23 +50,31 @@ def write_lake(sink: SinkSpec, frame: DataFrame, batch_id: int, writer: str) -> 
         keys=sink.upsert,
         latest_by=sink.latest_by or None,
         partition_by=sink.partition_by,
+        tell_rows=told.append,
     )
+    return sum(told)
 
 
-def write_archive(sink: SinkSpec, frame: DataFrame, batch_id: int, checkpoint: str) -> None:
-    """One batch of whole records into an archive, with their ranges of offsets."""
-    archive_batch(LakeTable(sink.archive), frame, batch_id, checkpoint=checkpoint)
+def write_archive(sink: SinkSpec, frame: DataFrame, batch_id: int, checkpoint: str) -> int:
+    """One batch of whole records into an archive, with their ranges of offsets; how many."""
+    told: list[int] = []
+    table = LakeTable(sink.archive)
+    archive_batch(table, frame, batch_id, checkpoint=checkpoint, tell_rows=told.append)
+    return sum(told)
 
 
-def write_table(sink: SinkSpec, frame: DataFrame, batch_id: int, writer: str) -> None:
-    """One batch into a Delta or Iceberg table.
+def write_table(sink: SinkSpec, frame: DataFrame, batch_id: int, writer: str) -> int:
+    """One batch into a Delta or Iceberg table; how many rows were written.
 
     Delta recognises a repeated batch by writer and number; an upsert may be repeated anyway.
     """
     mode = write_mode(sink)
     if mode == "upsert" and _exists(sink, frame):
-        _merge(sink, _newest(sink, frame))
-        return
+        return _merge(sink, _newest(sink, frame))
+    return count_written(frame, lambda rows: _write(sink, rows, mode, batch_id, writer))
+
+
+def _write(sink: SinkSpec, frame: DataFrame, mode: WriteMode, batch_id: int, writer: str) -> None:
     if sink.iceberg:
         writing = frame.writeTo(sink.iceberg)
         if not _exists(sink, frame):
@@ -106,7 +116,18 @@ def _newest(sink: SinkSpec, frame: DataFrame) -> DataFrame:
     return ranked.where("_headwater_rank = 1").drop("_headwater_rank")
 
 
-def _merge(sink: SinkSpec, frame: DataFrame) -> None:
+def _merge(sink: SinkSpec, frame: DataFrame) -> int:
+    # A merge reads its rows more than once.
+    frame = frame.persist()
+    try:
+        row_count = frame.count()
+        _merge_rows(sink, frame)
+    finally:
+        frame.unpersist()
+    return row_count
+
+
+def _merge_rows(sink: SinkSpec, frame: DataFrame) -> None:
     view = f"headwater_merge_{sink.name}".replace("-", "_")
     frame.createOrReplaceTempView(view)
     on = " AND ".join(f"old.`{key}` <=> new.`{key}`" for key in sink.upsert)

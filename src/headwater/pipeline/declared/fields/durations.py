@@ -36,7 +36,7 @@ DURATION_MS_MAX: Final = 1000 * 366 * 86_400_000
 
 
 class DurationError(ValueError):
-    """A sentence about a text that is no duration or no moment."""
+    """A sentence about a text that is not a duration or no moment."""
 
 
 def parse_duration_ms(text: str) -> int:
@@ -48,13 +48,13 @@ def parse_duration_ms(text: str) -> int:
     while position < len(stripped):
         match = _PART.match(stripped, position)
         if match is None:
-            raise DurationError(f"{text!r} is no duration; write it like '10 seconds'.")
+            raise DurationError(f"{text!r} is not a duration; write it like '10 seconds'.")
         number, unit = match.groups()
         if not unit:
             raise DurationError(f"{text!r} has no unit; write it like '{number} seconds'.")
         if unit.lower() not in _UNITS_MS:
             advice = suggestion(unit, (name for name in _UNITS_MS if len(name) > 3))
-            raise DurationError(f"{unit!r} is no unit of time{advice}")
+            raise DurationError(f"{unit!r} is not a unit of time{advice}")
         total_ms += float(number) * _UNITS_MS[unit.lower()]
         position = match.end()
     if total_ms > DURATION_MS_MAX:
@@ -80,6 +80,6 @@ def parse_moment_ms(text: str, now_ms: int) -> int:
         return round(moment.timestamp() * 1000)
     except (ValueError, OverflowError):
         raise DurationError(
-            f"{text!r} is no time; write it like '2026-01-31T12:00:00Z', '2 hours ago', 'now' "
+            f"{text!r} is not a time; write it like '2026-01-31T12:00:00Z', '2 hours ago', 'now' "
             "or in milliseconds since 1970."
         ) from None

@@ -19,6 +19,8 @@ from headwater.pipeline.declared.yaml_document import (
     Value,
     plain_value,
 )
+from headwater.pipeline.lake.errors import LakeError
+from headwater.pipeline.lake.table.local_path import local_path
 
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)
 _FLAGS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -39,7 +41,7 @@ def _shape(value: Value) -> str:
 
 def _read_text(value: Value, field: str, problems: Problems) -> str | None:
     if not isinstance(value, TextValue):
-        problems.add(value.place, f"{field!r} must be a text, not {_shape(value)}.")
+        problems.add(value.place, f"{field!r} must be a string, not {_shape(value)}.")
         return None
     if not value.text.strip():
         problems.add(value.place, f"{field!r} is empty.")
@@ -52,12 +54,28 @@ def _read_line(value: Value, field: str, problems: Problems) -> str | None:
     return text if text is None else text.strip()
 
 
+def _read_lake(value: Value, field: str, problems: Problems) -> str | None:
+    text = _read_line(value, field, problems)
+    if text is None:
+        return None
+    try:
+        local_path(text)
+    except LakeError:
+        problems.add(
+            value.place,
+            f"{field!r} cannot be {text!r}: a lake needs a local or mounted directory, because its "
+            "commits need links, which object stores do not have.",
+        )
+        return None
+    return text
+
+
 def _read_topic(value: Value, field: str, problems: Problems) -> str | None:
     text = _read_line(value, field, problems)
     if text is not None and (not _TOPIC.fullmatch(text) or text in (".", "..")):
         problems.add(
             value.place,
-            f"{text!r} is no name for a topic: up to 249 letters, digits, '.', '_' and '-'.",
+            f"{text!r} is not a name for a topic: use up to 249 letters, digits, '.', '_' and '-'.",
         )
         return None
     return text
@@ -99,11 +117,11 @@ def _read_list(value: Value, field: str, problems: Problems) -> tuple[str, ...] 
     elif isinstance(value, ListValue):
         for item in value.items:
             if not isinstance(item, TextValue) or not item.text.strip():
-                problems.add(item.place, f"{field!r} must be a list of texts.")
+                problems.add(item.place, f"{field!r} must be a list of strings.")
                 return None
             found.append(item.text.strip())
     else:
-        problems.add(value.place, f"{field!r} must be a list of texts, not {_shape(value)}.")
+        problems.add(value.place, f"{field!r} must be a list of strings, not {_shape(value)}.")
         return None
     if not found:
         problems.add(value.place, f"{field!r} is empty.")
@@ -132,7 +150,7 @@ def _read_topics(value: Value, field: str, problems: Problems) -> tuple[str, ...
 
 def _read_settings(value: Value, field: str, problems: Problems) -> dict[str, str] | None:
     if not isinstance(value, MapValue):
-        found = "a text" if isinstance(value, TextValue) else _shape(value)
+        found = "a string" if isinstance(value, TextValue) else _shape(value)
         problems.add(value.place, f"{field!r} must be a mapping of names to values, not {found}.")
         return None
     settings: dict[str, str] = {}
@@ -142,7 +160,7 @@ def _read_settings(value: Value, field: str, problems: Problems) -> dict[str, st
         else:
             problems.add(
                 entry.value.place,
-                f"{entry.key!r} in {field!r} must be a text, not {_shape(entry.value)}.",
+                f"{entry.key!r} in {field!r} must be a string, not {_shape(entry.value)}.",
             )
     return settings
 
@@ -186,18 +204,19 @@ def choice(*words: str) -> Kind:
     return Kind(" \\| ".join(f"`{word}`" for word in words), read)
 
 
-TEXT: Final = Kind("text", _read_line)
-LONG_TEXT: Final = Kind("text", _read_text)
+TEXT: Final = Kind("string", _read_line)
+LONG_TEXT: Final = Kind("string", _read_text)
 TOPIC: Final = Kind("topic", _read_topic)
 TOPICS: Final = Kind("topics", _read_topics)
 COLUMN: Final = Kind("column", _read_line)
 COLUMNS: Final = Kind("columns", _read_list)
 NAMES: Final = Kind("names", _read_names)
 PATH: Final = Kind("path", _read_line)
+LAKE: Final = Kind("path", _read_lake)
 FLAG: Final = Kind("true \\| false", _read_flag)
 COUNT: Final = Kind("number", _read_count)
 DURATION: Final = Kind("duration", _read_duration)
-SETTINGS: Final = Kind("mapping of texts", _read_settings)
+SETTINGS: Final = Kind("mapping of strings", _read_settings)
 ARGUMENTS: Final = Kind("mapping", _read_arguments)
 SQL: Final = Kind("Spark SQL", _read_value)
 FUNCTION: Final = Kind("`module:function`", _read_value)

@@ -27,7 +27,7 @@ PIPELINE_FIELDS: Final = FieldTable(
         Field(
             "name",
             TEXT,
-            "What the pipeline is called: its directory of state, its consumer group, and the "
+            "What the pipeline is called: its state directory, its consumer group, and the "
             "name for `status` and `stop`.",
             default="the file's name without its ending",
             example="revenue",
@@ -64,16 +64,17 @@ PIPELINE_FIELDS: Final = FieldTable(
         Field(
             "state_dir",
             PATH,
-            "The directory in which the pipeline has one with its progress and checkpoints, under "
-            "its name; `--state-dir` wins over it. Relative paths, here and elsewhere, are seen "
-            "from where the command runs.",
+            "The directory that holds the pipeline's progress and checkpoints, under its name; "
+            "`--state-dir` wins over it. Relative paths, here and elsewhere, start where the "
+            "command runs.",
             default="`headwater-pipelines`",
         ),
         Field(
             "checkpoints",
             PATH,
-            "Another place for checkpoints: one that every machine of a Spark cluster can use.",
-            default="in the directory of state",
+            "Another place for checkpoints: one that every machine of a Spark cluster can use. "
+            "With an archive it must be a mounted directory.",
+            default="in the state directory",
             example="s3a://bucket/checkpoints/revenue",
         ),
         Field(
@@ -84,7 +85,7 @@ PIPELINE_FIELDS: Final = FieldTable(
             example="30 seconds",
         ),
         Field("sources", SECTION, "What is read, by name. Names are tables in SQL."),
-        Field("steps", SECTION, "What is done, by name and in this order. A text is SQL."),
+        Field("steps", SECTION, "What is done, by name and in this order. A string is SQL."),
         Field("sinks", SECTION, "Where results go, by name.", required=True),
     ),
 )
@@ -101,7 +102,7 @@ WATERMARK_FIELDS: Final = FieldTable(
 
 STEP_FIELDS: Final = FieldTable(
     "A step",
-    "Exactly one of `sql`, `python` and `deduplicate` says what is done. A step that is a text "
+    "Exactly one of `sql`, `python` and `deduplicate` says what is done. A step that is a string "
     "is SQL.",
     (
         Field(
@@ -121,8 +122,8 @@ STEP_FIELDS: Final = FieldTable(
         Field(
             "deduplicate",
             COLUMNS,
-            "Columns; of rows that agree in them the first stays. With a watermark, rows that are "
-            "further apart than its delay may both stay, and the state is bounded.",
+            "Of rows that agree in these columns, only the first is kept. With a watermark, rows "
+            "further apart than its delay may both be kept, and the state is bounded.",
             example="[order_id]",
         ),
         Field(

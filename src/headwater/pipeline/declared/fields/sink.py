@@ -10,6 +10,7 @@ from headwater.pipeline.declared.fields.kinds import (
     COUNT,
     DURATION,
     FLAG,
+    LAKE,
     PATH,
     SCHEMA,
     SETTINGS,
@@ -33,13 +34,13 @@ SINK_FIELDS: Final = FieldTable(
         Field("topic_column", COLUMN, "The column that names the topic of each row."),
         Field(
             "lake",
-            PATH,
+            LAKE,
             "The directory of a lake table; the first write makes it.",
             example="./lake/revenue",
         ),
         Field(
             "archive",
-            PATH,
+            LAKE,
             "The directory of an archive of topics: a lake table by topic and date that keeps the "
             "offsets, for `headwater lake verify`. It takes a source with format `raw`.",
             example="./lake/archive",

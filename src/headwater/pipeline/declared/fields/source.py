@@ -7,6 +7,7 @@ from typing import Final
 from headwater.pipeline.declared.fields.kinds import (
     COUNT,
     FLAG,
+    LAKE,
     NAMES,
     OFFSETS,
     PATH,
@@ -37,7 +38,12 @@ SOURCE_FIELDS: Final = FieldTable(
             "A regular expression that the whole name of a topic matches.",
             example="orders-.*",
         ),
-        Field("lake", PATH, "The directory of a lake table.", example="./lake/customers"),
+        Field(
+            "lake",
+            LAKE,
+            "The directory of a lake table, not on an object store.",
+            example="./lake/customers",
+        ),
         Field(
             "streaming",
             FLAG,
@@ -64,7 +70,7 @@ SOURCE_FIELDS: Final = FieldTable(
         Field(
             "schema_file",
             PATH,
-            "A file that holds the schema, seen from the pipeline's file.",
+            "A file that holds the schema; its path starts at the pipeline's file.",
             example="order.avsc",
             only_with=_TOPIC_SOURCES,
         ),
@@ -126,7 +132,7 @@ SOURCE_FIELDS: Final = FieldTable(
         Field(
             "max_records_per_batch",
             COUNT,
-            "At most so many records in one batch.",
+            "At most this many records in one batch.",
             default="no limit",
             example="500_000",
             only_with=_TOPIC_SOURCES,

@@ -132,7 +132,8 @@ class _Reader:
         name = token.text.lower()
         if name not in _TYPES:
             upper = [known.upper() for known in _TYPES]
-            raise SchemaError(f"{token.text!r} is no type{suggestion(name, upper)}", token.offset)
+            advice = suggestion(name, upper)
+            raise SchemaError(f"{token.text!r} is not a type{advice}", token.offset)
         if name in ("array", "map", "struct"):
             self._inner(token, depth)
         elif self._peek().text == "(":

@@ -66,7 +66,7 @@ def _written(section: Section, directory: Path, problems: Problems) -> Value | N
     except OSError as error:
         problems.add(place, f"{path}: {(error.strerror or 'it cannot be read').rstrip('.')}.")
     except ValueError:
-        problems.add(place, f"{path} is not a text in UTF-8.")
+        problems.add(place, f"{path} is not text in UTF-8.")
     return None
 
 
@@ -74,7 +74,7 @@ def _ddl(owner: str, value: Value, problems: Problems) -> DeclaredSchema | None:
     if isinstance(value, MapValue):
         return _ddl_of_mapping(value, problems)
     if not isinstance(value, TextValue):
-        problems.add(value.place, "'schema' must be a text such as 'id STRING, amount DOUBLE'.")
+        problems.add(value.place, "'schema' must be a string such as 'id STRING, amount DOUBLE'.")
         return None
     text = value.text.strip()
     if text.startswith(("{", "[")):
@@ -95,7 +95,7 @@ def _ddl_of_mapping(value: MapValue, problems: Problems) -> DeclaredSchema | Non
     for entry in value.entries:
         place = entry.value.place
         if not isinstance(entry.value, TextValue):
-            problems.add(place, f"the type of column {entry.key!r} must be a text.")
+            problems.add(place, f"the type of column {entry.key!r} must be a string.")
             continue
         part = f"`{entry.key.replace('`', '``')}` {entry.value.text.strip()}"
         try:

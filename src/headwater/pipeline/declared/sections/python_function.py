@@ -14,6 +14,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import Final
 
+from headwater.base.counted import counted
 from headwater.pipeline.declared.problems import listed, suggestion
 
 #: Parameters of these names are filled in if nothing else does: the session, and the brokers.
@@ -153,4 +154,4 @@ def _check_call(
 
 
 def _count(number: int) -> str:
-    return "no input" if number == 0 else f"{number} input{'' if number == 1 else 's'}"
+    return "no input" if number == 0 else counted(number, "input")

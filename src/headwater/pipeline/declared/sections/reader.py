@@ -50,7 +50,7 @@ def read_section(
 ) -> Section | None:
     """The fields of a mapping; `owner` names it in sentences, as in "source 'orders'"."""
     if not isinstance(value, MapValue):
-        what = "a text" if isinstance(value, TextValue) else "a list"
+        what = "a string" if isinstance(value, TextValue) else "a list"
         found = "nothing" if isinstance(value, NoValue) else what
         problems.add(place, f"{owner} must be a mapping with fields, not {found}{_hint(table)}.")
         return None

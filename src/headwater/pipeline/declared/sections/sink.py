@@ -103,7 +103,8 @@ def _input(
     if given and given.lower() not in by_lower:
         advice = suggestion(given, names)
         problems.add(
-            section.place_of("from"), f"{owner} takes {given!r}, which is no source or step{advice}"
+            section.place_of("from"),
+            f"{owner} takes {given!r}, which is not a source or step{advice}",
         )
     return by_lower.get(given.lower(), given)
 

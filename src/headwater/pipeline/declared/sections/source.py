@@ -191,7 +191,7 @@ def _starting(section: Section, problems: Problems) -> tuple[str, int | None]:
         return _offsets_by_partition(plain_value(value), value, problems), None
     if not isinstance(value, TextValue):
         if value is not None:
-            problems.add(value.place, "'starting_offsets' must be a text or a mapping.")
+            problems.add(value.place, "'starting_offsets' must be a string or a mapping.")
         return "earliest", None
     text = value.text.strip()
     if text.lower() in _WORDS:

@@ -38,6 +38,8 @@ class DraftStep(NamedTuple):
     spec: StepSpec | None
     #: Words of its query, in lower case: a name among them may be read as well.
     words: frozenset[str] = frozenset()
+    #: Its query as it stands in the file, unless something is wrong with that already.
+    query: TextValue | None = None
 
 
 def read_step(entry: Entry, before: str | None, directory: Path, problems: Problems) -> DraftStep:
@@ -61,8 +63,9 @@ def read_step(entry: Entry, before: str | None, directory: Path, problems: Probl
         uses = _inputs(section, "from", before)
         if not uses:
             problems.add(entry.place, f"{owner} has nothing before it to deduplicate.")
+    query = section.get("sql") if sql else None
     if len(problems) > count:
-        return DraftStep(entry.key, entry.place, tuple(uses), None)
+        return DraftStep(entry.key, entry.place, tuple(uses), None, query=query)
     spec = StepSpec(
         name=entry.key,
         sql=sql,
@@ -73,7 +76,12 @@ def read_step(entry: Entry, before: str | None, directory: Path, problems: Probl
         line=entry.place.line,
         sql_line=sql_line,
     )
-    return DraftStep(entry.key, entry.place, tuple(uses), spec, words)
+    return DraftStep(entry.key, entry.place, tuple(uses), spec, words, query)
+
+
+def query_text(value: TextValue) -> str:
+    """The query as Spark gets it."""
+    return value.text.rstrip().removesuffix(";")
 
 
 def _sql(
@@ -85,9 +93,9 @@ def _sql(
     if value is None:
         return nothing
     if not isinstance(value, TextValue):
-        problems.add(value.place, f"'sql' of {owner} must be a text.")
+        problems.add(value.place, f"'sql' of {owner} must be a string.")
         return nothing
-    text = value.text.rstrip().removesuffix(";")
+    text = query_text(value)
     try:
         tables = table_names(text)
     except SqlError as error:
@@ -105,7 +113,7 @@ def _text_of(section: Section, name: str, problems: Problems) -> str:
     if value is None:
         return ""
     if not isinstance(value, TextValue) or not value.text.strip():
-        problems.add(section.place_of(name), f"{name!r} must be a text.")
+        problems.add(section.place_of(name), f"{name!r} must be a string.")
         return ""
     return value.text.strip()
 

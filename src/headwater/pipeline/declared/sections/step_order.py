@@ -42,7 +42,8 @@ def _unknown(
     if target is None:
         advice = suggestion(use.name, defined.values())
         return (
-            f"step {draft.name!r} reads {use.name!r}, which is no source or step before it{advice}"
+            f"step {draft.name!r} reads {use.name!r}, which is not a source or step before it"
+            f"{advice}"
         )
     if target.name == draft.name:
         return f"step {draft.name!r} reads itself."

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from headwater.base.counted import counted
 from headwater.pipeline.lake.errors import LakeError
 
 #: A broker's `offset.metadata.max.bytes`, by default.
@@ -43,8 +44,8 @@ def positions_to_text(
     texts = {number: f"{subject.to_text()}|{' '.join(some)}" for number, some in entries.items()}
     if any(len(text) > METADATA_BYTES_MAX for text in texts.values()):
         raise LakeError(
-            f"The position of a replay of {len(positions)} partitions has no room in the offsets "
-            f"of {target_count}: give the target topic more partitions."
+            f"The position of a replay of {counted(len(positions), 'partition')} has no room in "
+            f"the offsets of {target_count}: give the target topic more partitions."
         )
     return texts
 

@@ -56,7 +56,7 @@ def check_kind(snapshot: Snapshot, operation: Operation) -> None:
     if snapshot.coverage and operation != "archive":
         raise LakeError("This table is an archive of topics: it takes their records, nothing else.")
     if operation == "archive" and any(file.records is None for file in snapshot.files.values()):
-        raise LakeError("This table has other rows, and is no archive of topics: choose another.")
+        raise LakeError("This table is not an archive of topics but has other rows: take another.")
 
 
 def next_manifest(newest: Snapshot, change: Change, now_ms: int) -> Manifest | None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
+from headwater.base.counted import counted
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.consumer.consumer import Consumer
@@ -150,6 +151,7 @@ def _report(one: TopicPartition, what: str, offsets: list[int], findings: list[F
     if offsets:
         findings.append(
             problem(
-                f"{one} has {len(set(offsets))} records {what}, the first at offset {min(offsets)}."
+                f"{one} has {counted(len(set(offsets)), 'record')} {what}, the first at offset "
+                f"{min(offsets)}."
             )
         )

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from headwater.base.counted import counted
 from headwater.pipeline.lake.errors import LakeDamagedError, LakeError, LakeSchemaError
 from headwater.pipeline.lake.lake_table import LakeTable
 from headwater.pipeline.lake.reading.table_read import TableReader
@@ -60,7 +61,7 @@ def _fault(
     try:
         size_bytes = table.disk.size_bytes(f"{table.path}/{file.path}")
     except FileNotFoundError:
-        return f"is missing, with {file.row_count} rows."
+        return f"is missing, with {counted(file.row_count, 'row')}."
     if size_bytes != file.size_bytes:
         return f"has {size_bytes} bytes, and its manifest says {file.size_bytes}."
     below = partition_directory(snapshot.partition_by, file.partition)
@@ -83,7 +84,7 @@ def _fault(
 def _content_fault(opened: Any, snapshot: Snapshot, file: DataFile) -> str | None:
     row_count = opened.metadata.num_rows
     if row_count != file.row_count:
-        return f"has {row_count} rows, and its manifest says {file.row_count}."
+        return f"has {counted(row_count, 'row')}, and its manifest says {file.row_count:,}."
     try:
         schema = normal_schema(opened.schema_arrow)
     except LakeSchemaError as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from headwater.base.counted import counted
 from headwater.pipeline.lake.errors import LakeDamagedError, LakeMissingError
 from headwater.pipeline.lake.lake_table import LakeTable
 from headwater.pipeline.lake.table.manifest import Manifest, WholeTable
@@ -90,8 +91,9 @@ def _next(known: Snapshot, manifest: Manifest, findings: list[Finding]) -> Snaps
     ):
         findings.append(
             problem(
-                f"Manifest {manifest.version} lists another table than the changes before it make: "
-                f"{len(listed.files)} files instead of {len(after.files)}, or other offsets."
+                f"Manifest {manifest.version} does not list what the changes before it add up to: "
+                f"{counted(len(listed.files), 'file')} instead of {len(after.files):,}, or other "
+                "offsets."
             )
         )
     return listed

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from headwater.base.counted import counted
 from headwater.base.ids import TopicPartition
 from headwater.pipeline.lake.errors import LakeDamagedError
 from headwater.pipeline.lake.lake_table import LakeTable
@@ -43,7 +44,7 @@ def verify_records(
     files: dict[TopicPartition, list[tuple[RecordSpan, DataFile]]] = {}
     for file in sound:
         if file.records is None:
-            findings.append(problem(f"{file.path} does not say of which records it is."))
+            findings.append(problem(f"{file.path} does not say which records it holds."))
         else:
             span = file.records
             files.setdefault(span.topic_partition, []).append((span, file))
@@ -69,7 +70,8 @@ def _compare_counts(
         if count != covered.row_count:
             findings.append(
                 problem(
-                    f"{one} has {count} records at offsets {covered.start} to {covered.end - 1}, "
+                    f"{one} has {counted(count, 'record')} at offsets {covered.start} to "
+                    f"{covered.end - 1}, "
                     f"and {covered.row_count} were archived there."
                 )
             )
@@ -112,8 +114,8 @@ def _verify_cluster(
         twice = offsets[times > 1]
         findings.append(
             problem(
-                f"{one} has {len(twice)} records twice, the first at offset {twice[0]}, in "
-                f"{' and '.join(file.path for _, file in cluster[:3])}."
+                f"{one} has {counted(len(twice), 'record')} twice, the first at offset "
+                f"{twice[0]}, in {' and '.join(file.path for _, file in cluster[:3])}."
             )
         )
     starts = np.array([each.start for each in ranges], np.int64)
@@ -126,8 +128,8 @@ def _verify_cluster(
         outside = offsets[~is_covered]
         findings.append(
             problem(
-                f"{one} has {len(outside)} records that no commit covered, the first at offset "
-                f"{outside[0]}, in {cluster[0][1].path}."
+                f"{one} has {counted(len(outside), 'record')} that no commit covered, the first "
+                f"at offset {outside[0]}, in {cluster[0][1].path}."
             )
         )
     return counts
@@ -142,8 +144,8 @@ def _own_offsets(
     if not is_own.all():
         findings.append(
             problem(
-                f"{file.path} has {int((~is_own).sum())} records of other partitions than "
-                f"{span.topic_partition}."
+                f"{file.path} has {counted(int((~is_own).sum()), 'record')} of partitions other "
+                f"than {span.topic_partition}."
             )
         )
     dates = rows.column("timestamp").cast(pa.date32()).cast(pa.int32()).to_numpy()

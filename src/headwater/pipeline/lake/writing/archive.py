@@ -13,6 +13,7 @@ The date is that of the record's timestamp in UTC.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -50,10 +51,12 @@ def archive_batch(
     writer: str | None = None,
     compact_from_files: int = 32,
     vacuum_after_s: float = DAY_S,
+    tell_rows: Callable[[int], None] | None = None,
 ) -> bool:
     """Add a batch of records, as the connector's source gives them; False if it is there already.
 
-    Called from `foreachBatch` of a query that has this checkpoint and one source.
+    Called from `foreachBatch` of a query that has this checkpoint and one source. `tell_rows` is
+    told how many records were written, if the batch was not there.
     """
     lake = table if isinstance(table, LakeTable) else LakeTable(table)
     writer = writer or checkpoint_writer(checkpoint, "archive")
@@ -94,6 +97,8 @@ def archive_batch(
         raise
     if not committed:
         lake.remove_files(files)
+    elif tell_rows is not None:
+        tell_rows(sum(file.row_count for file in files))
     maintain(lake, CompactionOptions(compact_from_files), vacuum_after_s)
     return committed
 
