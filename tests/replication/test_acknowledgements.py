@@ -175,14 +175,43 @@ def test_more_replicas_than_there_are_cannot_be_asked_for() -> None:
 
 
 @run_async
-async def test_too_few_in_sync_replicas_after_an_append_are_told_at_once() -> None:
+async def test_what_is_written_waits_for_replicas_that_come_back() -> None:
+    """An error would have librdkafka write it twice: see docs/delivery-guarantees.md."""
     parked = _parked()
     world = LedPartition(min_insync_replicas=2, events=PartitionEventHub(parked))
     producer = _Producer(world, parked)
-    world.apply(isr=(0, 1))
-    assert not producer.is_answered
     world.apply(isr=(0,))
-    assert producer.error is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    world.fetch(1, 1)
+    assert not producer.is_answered
+    with pytest.raises(KafkaError) as caught:
+        world.append(1, acks=ACKS_ALL)
+    assert caught.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
+    world.apply(isr=(0, 1))
+    assert producer.error is None
+
+
+@run_async
+async def test_too_few_in_sync_replicas_are_told_of_what_all_have() -> None:
+    parked = _parked()
+    world = LedPartition(min_insync_replicas=2, events=PartitionEventHub(parked))
+    end_offset = world.append(1, acks=ACKS_ALL)
+    world.apply(isr=(0, 1))
+    world.fetch(1, end_offset)
+    assert world.high_watermark == end_offset
+    world.apply(isr=(0,))
+    with pytest.raises(KafkaError) as caught:
+        world.partition.is_acknowledged(end_offset, durably=False)
+    assert caught.value.code is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+
+@run_async
+async def test_time_ends_the_wait_for_replicas() -> None:
+    parked = _parked()
+    world = LedPartition(min_insync_replicas=2, events=PartitionEventHub(parked))
+    producer = _Producer(world, parked)
+    world.apply(isr=(0,))
+    parked.produce.complete_all()
+    assert producer.error is ErrorCode.REQUEST_TIMED_OUT
 
 
 @run_async

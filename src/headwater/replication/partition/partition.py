@@ -394,14 +394,17 @@ class Partition:
             # Even if the high watermark has passed it: another leader may have other records there.
             self.check_leader()
         if replicated:
+            if log.high_watermark < end_offset:
+                # Also while too few replicas are in sync: they may come back in time. An error
+                # would say of what is written that it may not be, and librdkafka then writes it
+                # twice if the batch behind it is refused and the next one comes when they are back.
+                return False
             if not self.has_enough_in_sync:
                 raise KafkaError(
                     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
                     f"{self.topic_partition} has {len(self.isr)} in-sync replicas left, "
                     f"and {self.min_insync_replicas} are needed.",
                 )
-            if log.high_watermark < end_offset:
-                return False
             if not durably and self.is_alone and self.fsyncs_when_alone:
                 # It was appended when others were in sync too, who did not all get it.
                 durably = True
