@@ -106,7 +106,7 @@ class FetchedPartition(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        return 0 if self.read is None else self.read.log_read.size
+        return 0 if self.read is None else self.read.log_read.counted_bytes
 
 
 class Fetched(NamedTuple):
@@ -114,6 +114,8 @@ class Fetched(NamedTuple):
     size_bytes: int
     #: Whether there is something to tell besides records, which must not wait.
     is_urgent: bool
+    #: Whether of some partition there is only a header, which can wait: see `LogRead`.
+    has_bare: bool = False
 
 
 def find_partition(partitions: PartitionLookup, target: FetchTarget) -> Partition:
@@ -157,7 +159,7 @@ def read_partitions(
     fetched: list[FetchedPartition] = []
     budget_bytes = limits.max_bytes
     total_bytes = 0
-    is_urgent = False
+    is_urgent = has_bare = False
     for target in targets:
         partition: Partition | None = None
         try:
@@ -182,10 +184,12 @@ def read_partitions(
             is_urgent = True
             continue
         fetched.append(FetchedPartition(target, partition, read=read))
-        size = read.log_read.size
+        size = read.log_read.counted_bytes
+        if size == 0:
+            has_bare = has_bare or read.log_read.is_bare
         total_bytes += size
         budget_bytes = max(budget_bytes - size, 0)
-    return Fetched(fetched, total_bytes, is_urgent)
+    return Fetched(fetched, total_bytes, is_urgent, has_bare)
 
 
 def read_partition(

@@ -21,6 +21,13 @@ class LogRead(NamedTuple):
     region: FileRegion | None
     limit_offset: int
     segment: LogSegment | None = None
+    #: Whether there is nothing in it but the header of a batch that compaction has emptied.
+    is_bare: bool = False
+
+    @property
+    def counted_bytes(self) -> int:
+        """What counts as something to read: a bare header is sent, but nobody waits for it."""
+        return 0 if self.is_bare else self.size
 
     @property
     def size(self) -> int:
@@ -55,6 +62,28 @@ def read_segments(
             break  # A piece of one batch is of no use to anybody.
         return LogRead(segment.region(found.position, size), upper_offset, segment)
     return LogRead(None, upper_offset)
+
+
+def read_record_segments(
+    segments: SegmentList, offset: int, max_bytes: int, upper_offset: int, min_one_batch: bool
+) -> LogRead:
+    """The same without batches that compaction has emptied: see `PartitionLog.read_records`."""
+    bare: LogRead | None = None
+    while True:
+        read = read_segments(segments, offset, max_bytes, upper_offset, min_one_batch)
+        segment = read.segment
+        if read.region is None or segment is None:
+            return read if bare is None else bare
+        position, end = read.region.position, read.region.position + read.region.size
+        known_end, empty = segment.empty_batches.look(position, end)
+        stop = known_end if empty is None else empty.position
+        if stop == end:
+            return read
+        if empty is None or position < stop:
+            return read._replace(region=segment.region(position, stop - position))
+        last = segment.region(empty.last_position, empty.end - empty.last_position)
+        bare = LogRead(last, upper_offset, segment, is_bare=True)
+        offset = empty.next_offset
 
 
 def find_aborted(segments: SegmentList, offset: int, upper_offset: int) -> list[AbortedTransaction]:

@@ -51,6 +51,7 @@ from headwater.storage.log_reads import (
     find_aborted,
     find_max_timestamp,
     find_timestamp,
+    read_record_segments,
     read_segments,
 )
 from headwater.storage.producers.entry import AppendedBatch, AppendOrigin, BatchMetadata
@@ -295,6 +296,19 @@ class PartitionLog:
         end = self.log_end_offset
         upper = end if upper_offset is None or upper_offset > end else upper_offset
         return read_segments(self.segments, offset, max_bytes, upper, min_one_batch)
+
+    def read_records(
+        self, offset: int, max_bytes: int, *, upper_offset: int, min_one_batch: bool = False
+    ) -> LogRead:
+        """The same for a consumer: batches that compaction has emptied are left out.
+
+        So it may begin behind `offset`, and end where such a batch stands. If there is no other
+        batch below `upper_offset`, it is the last of them: what a consumer needs to know then is
+        that it has reached the end.
+        """
+        self.check_in_range(offset)
+        upper = min(upper_offset, self.log_end_offset)
+        return read_record_segments(self.segments, offset, max_bytes, upper, min_one_batch)
 
     def check_in_range(self, offset: int) -> None:
         if not self.log_start_offset <= offset <= self.log_end_offset:

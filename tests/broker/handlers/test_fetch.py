@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from headwater.base.errors import ErrorCode
+from headwater.storage.compaction.record_slices import batch_without_records
 from headwater.storage.producers.entry import AppendOrigin
 from headwater.wire.messages.fetch import (
     FetchPartition,
@@ -15,7 +16,13 @@ from headwater.wire.messages.fetch import (
     ForgottenTopic,
     PartitionData,
 )
-from headwater.wire.records import ControlType, encode_end_transaction_marker
+from headwater.wire.records import (
+    ControlType,
+    Record,
+    encode_batch,
+    encode_end_transaction_marker,
+    read_batch_header,
+)
 from tests.support.brokers.running_broker import (
     FETCH_VERSION,
     RunningBroker,
@@ -189,6 +196,67 @@ def test_time_ends_the_wait(tmp_path: Path) -> None:
         assert _values(response.responses[0].partitions[0]) == []
 
     run_broker_scenario(tmp_path, scenario)
+
+
+def _end_with_an_emptied_batch(broker: RunningBroker) -> None:
+    """As a log ends whose last records were compacted away, in front of a segment without any."""
+    partition = broker.server.context.partitions.get("orders", 0)
+    emptied = batch_without_records(
+        read_batch_header(
+            encode_batch([Record(partition.log.log_end_offset, broker.now_ms, b"key", b"gone")])
+        )
+    )
+    partition.log.append_as_follower(emptied, now_ms=broker.now_ms)
+    partition.log.raise_high_watermark(partition.log.log_end_offset)
+
+
+def test_nobody_is_woken_by_an_emptied_batch(tmp_path: Path) -> None:
+    async def scenario(broker: RunningBroker) -> None:
+        await broker.create_topic("orders", configs={"cleanup.policy": "compact"})
+        await _produce_with_key(broker, b"a")
+        _end_with_an_emptied_batch(broker)
+        first = (await broker.fetch(fetch_request({("orders", 0): 0}))).responses[0].partitions[0]
+        assert _values(first) == [b"a"]
+        fetches = broker.server.context.parked.fetch
+        request = fetch_request({("orders", 0): 1}, min_bytes=1, max_wait_ms=60_000)
+        waiting = await broker.connect()
+        pending = waiting.send_nowait(request, version=FETCH_VERSION)
+        while len(fetches) == 0:
+            await asyncio.sleep(0)
+        await _produce_with_key(broker, b"b")
+        response: FetchResponse = await pending
+        data = response.responses[0].partitions[0]
+        assert [(record.offset, record.value) for record in records_of(data)] == [(2, b"b")]
+        assert isinstance(data.records, memoryview | bytes)
+        assert read_batch_header(data.records).base_offset == 2
+        await waiting.close()
+
+    run_broker_scenario(tmp_path, scenario)
+
+
+def test_who_waited_in_vain_hears_where_the_end_is(tmp_path: Path) -> None:
+    async def scenario(broker: RunningBroker) -> None:
+        await broker.create_topic("orders", configs={"cleanup.policy": "compact"})
+        await _produce_with_key(broker, b"a")
+        _end_with_an_emptied_batch(broker)
+        _end_with_an_emptied_batch(broker)
+        request = fetch_request({("orders", 0): 1}, min_bytes=1, max_wait_ms=20)
+        loop = asyncio.get_running_loop()
+        started_s = loop.time()
+        data = (await broker.fetch(request)).responses[0].partitions[0]
+        # kafka-go has rounded its wait down to whole milliseconds, and must have given up by now.
+        assert loop.time() - started_s >= 0.021
+        assert isinstance(data.records, memoryview | bytes)
+        header = read_batch_header(data.records)
+        assert (header.record_count, header.next_offset) == (0, data.high_watermark)
+
+    run_broker_scenario(tmp_path, scenario)
+
+
+async def _produce_with_key(broker: RunningBroker, value: bytes) -> None:
+    batch = encode_batch([Record(0, broker.now_ms, b"key", value)])
+    answer = await broker.produce_batch("orders", batch)
+    assert answer.error_code == 0
 
 
 def test_a_client_that_hangs_up_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -48,6 +48,9 @@ _BY_ID_SINCE = 13
 _READ_COMMITTED = 1
 #: A connection with a fetch under way is not idle, so one that is dead would be noticed only then.
 _WAIT_MAX_MS = 300_000
+#: Clients round the time until their deadline down to milliseconds. An answer of nothing but a
+#: header must not come before that deadline: see docs/clients.md on kafka-go.
+_ROUNDED_OFF_MS = 1
 
 
 def handle(exchange: Exchange, context: RequestContext) -> None:
@@ -187,7 +190,8 @@ class _Fetch:
         if session is None:
             operation = DelayedFetch(fetched.partitions, limits, self._answer_late)
             parked = broker.parked.follower_fetch if limits.is_follower else broker.parked.fetch
-            parked.park(operation, limits.max_wait_ms, operation.keys)
+            wait_ms = limits.max_wait_ms + (_ROUNDED_OFF_MS if fetched.has_bare else 0)
+            parked.park(operation, wait_ms, operation.keys)
             self._exchange.on_abandoned = lambda: self._abandon(operation)
         else:
             self._wait_in_session(session, fetched)

@@ -33,7 +33,9 @@ def read_for_consumer(
     high_watermark = log.high_watermark
     stable = log.last_stable_offset
     upper = stable if committed_only else high_watermark
-    read = log.read(offset, max_bytes, upper_offset=upper, min_one_batch=min_one_batch)
+    # Nothing empties batches but compaction, so other logs are not looked through for such.
+    read_log = log.read_records if log.config.is_compacted else log.read
+    read = read_log(offset, max_bytes, upper_offset=upper, min_one_batch=min_one_batch)
     aborted = None
     if committed_only:
         aborted = log.aborted_transactions(offset, read.upper_offset) if read.size > 0 else ()

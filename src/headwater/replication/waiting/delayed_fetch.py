@@ -69,8 +69,9 @@ class DelayedFetch(DelayedOperation[TopicPartition]):
             )
         except KafkaError:
             return True  # Reading it anew will tell.
-        self._total_bytes += read.log_read.size - awaited.size_bytes
-        awaited.size_bytes = read.log_read.size
+        size_bytes = read.log_read.counted_bytes
+        self._total_bytes += size_bytes - awaited.size_bytes
+        awaited.size_bytes = size_bytes
         return self._total_bytes >= self._limits.min_bytes
 
     def on_complete(self) -> None:

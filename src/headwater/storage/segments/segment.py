@@ -28,6 +28,7 @@ from headwater.storage.segments.batch_scan import (
     read_entry_header,
     scan_batches,
 )
+from headwater.storage.segments.empty_batches import EmptyBatches
 from headwater.storage.segments.segment_files import (
     LOG,
     OFFSET_INDEX,
@@ -102,6 +103,8 @@ class LogSegment:
         self.next_offset = base_offset
         #: The batch that `find` found last.
         self._last_found: BatchPosition | None = None
+        #: What is known of batches that compaction has emptied; None before anybody asks.
+        self._empty_batches: EmptyBatches | None = None
         #: Up to where the disk was asked to find room.
         self._reserved_bytes = 0
         self._bytes_since_index_entry = 0
@@ -267,6 +270,12 @@ class LogSegment:
             position += at
         return None
 
+    @property
+    def empty_batches(self) -> EmptyBatches:
+        if self._empty_batches is None:
+            self._empty_batches = EmptyBatches(self.log)
+        return self._empty_batches
+
     def region(self, position: int, size: int) -> FileRegion:
         return FileRegion(self.log, position, size)
 
@@ -361,7 +370,7 @@ class LogSegment:
     def cut(self, position: int) -> None:
         """End the segment at a batch boundary: to truncate it, or to undo a failed append."""
         self.log.truncate(position)
-        self._last_found = None
+        self._last_found = self._empty_batches = None
         self._reserved_bytes = 0
         self.size_bytes = position
         self.offset_index.truncate_to_position(position)
@@ -393,7 +402,7 @@ class LogSegment:
         self.offset_index.clear()
         self.time_index.clear()
         self.transaction_index.reset()
-        self._last_found = None
+        self._last_found = self._empty_batches = None
         self.size_bytes = 0
         self.next_offset = self.base_offset
         self._latest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
