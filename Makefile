@@ -49,7 +49,7 @@ run: $(SERVING)  ## Serve: one broker on 127.0.0.1:9092, metrics on 9404, data i
 	@$(BIN)/headwater serve --broker-id 0 --set metrics.listen=127.0.0.1:9404 $(ARGS)
 
 demo: $(SPARK)  ## A broker, a shop's orders, three pipelines on Spark, a chart, all checked: 3 minutes
-	@$(BIN)/python -m headwater.pipeline.demo $(ARGS)
+	@$(BIN)/headwater demo $(ARGS)
 
 quick: lint  ## Lint, types, and the tests that need no socket, Java or Spark: the loop after each edit
 	HEADWATER_TEST_TIER=quick $(BIN)/pytest -n $(WORKERS) --dist worksteal -q $(ARGS)
@@ -90,6 +90,7 @@ format: $(ALL)  ## Let ruff put the code into its format
 docs: $(ALL)  ## Write the reference pages, and the types of settings, that come from tables in the source
 	$(BIN)/python -m tools.settings_reference > docs/settings.md
 	$(BIN)/python -m tools.api_reference > docs/apis.md
+	$(BIN)/python -m tools.cli_reference > docs/cli.md
 	$(BIN)/python -m tools.client_reference settings > docs/client-settings.md
 	$(BIN)/python -m tools.client_reference errors > docs/client-errors.md
 	$(BIN)/python -m tools.typed_settings

@@ -179,7 +179,7 @@ _ROOMS: dict[str, dict[str, set[str]]] = {
         "serve": set(),
         "topics": {"options", "output"},
         "transactions": {"options", "output"},
-        "zookeeper": {"output"},
+        "zookeeper": set(),
     },
 }
 

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from headwater.base.printable import PrintableFormatter, counted, listed, printable, shortened
+from headwater.base.printable import PrintableFormatter, listed, printable, shortened
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,3 @@ def test_lists_and_long_names_take_a_bounded_place() -> None:
     assert listed(range(1_234), 2) == "0, 1 and 1,232 more"
     assert shortened("x" * 100) == "x" * 100
     assert shortened("x" * 101) == "x" * 100 + "..."
-    assert (counted(1, "log"), counted(0, "log"), counted(1_200, "log")) == (
-        "1 log",
-        "0 logs",
-        "1,200 logs",
-    )

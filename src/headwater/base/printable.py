@@ -32,11 +32,6 @@ def shortened(text: str, length_max: int = LENGTH_MAX) -> str:
     return text if len(text) <= length_max else f"{text[:length_max]}..."
 
 
-def counted(count: int, noun: str) -> str:
-    """`1 log`, `1,200 logs`: for nouns that take an s."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 def listed(names: Collection[object], named_max: int = NAMED_MAX) -> str:
     """A list for a sentence: the first few, and how many more there are."""
     shown = ", ".join(str(each) for each in islice(names, named_max))

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 from headwater import __version__
 from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.checks import require
+from headwater.base.counted import counted
 from headwater.base.errors import KafkaError
 from headwater.base.log_origin import LogOrigin
 from headwater.base.loop_timer import LoopTimer
-from headwater.base.printable import counted
 from headwater.base.settings import SettingError, SettingValues
 from headwater.base.threads import RunInThread
 from headwater.broker.access.broker_proof import BrokerProof

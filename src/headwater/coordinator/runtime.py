@@ -20,9 +20,10 @@ from typing import Final, Generic, TypeVar
 
 from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import Clock
+from headwater.base.counted import counted
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.loop_timer import LoopTimer
-from headwater.base.printable import counted, listed
+from headwater.base.printable import listed
 from headwater.base.threads import RunInThread
 from headwater.cluster.image.change import ImageChange
 from headwater.cluster.image.image import ClusterImage

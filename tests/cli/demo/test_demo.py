@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from headwater.base.extras import how_to_install
 from headwater.pipeline.demo import run as demo_run
 from tests.support.command import run_command
 
@@ -77,6 +78,5 @@ def test_without_spark_it_says_what_to_install(
     failed = run_command("demo")
     assert (failed.exit_code, failed.stdout, asked) == (1, "", [])
     assert failed.stderr == (
-        "headwater: The demo runs on Spark and needs the Python package pyspark: "
-        'run `pip install "headwater[spark]"`.\n'
+        f"headwater: The demo needs the Python package pyspark: {how_to_install('demo')}\n"
     )

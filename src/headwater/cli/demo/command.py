@@ -15,14 +15,14 @@ from typing import Annotated, Final
 
 import typer
 
-from headwater.base.errors import InvalidConfigError
+from headwater.base.extras import missing_package
 
 app = typer.Typer(pretty_exceptions_enable=False)
 
 EXIT_INTERRUPTED: Final = 130
 ORDERS_MIN: Final = 200
 KEEP_DEFAULT: Final = "headwater-demo"
-#: What it needs of the extra `spark`.
+#: What it cannot do without of the extra `demo`.
 PACKAGES: Final = ("pyspark", "pyarrow", "pandas", "yaml", "fastavro")
 
 HELP = """\
@@ -38,14 +38,10 @@ A smaller one, with the broker's data and the lake left in ./headwater-demo to l
 
     headwater demo --orders 2000 --seconds 5 --keep
 
-It needs Java, and Spark: pip install "headwater\\[spark]".
+It needs Java, and Spark: pip install '.\\[demo]' in a clone, which `make demo` does by itself.
 
 The exit code is 0 if every result is right.
 """
-
-
-class SparkMissingError(InvalidConfigError):
-    """What the demo runs on is not installed."""
 
 
 @app.command(help=HELP)
@@ -118,10 +114,7 @@ def require_spark() -> None:
     """Raise an error that says what to install, if something is missing."""
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
-        raise SparkMissingError(
-            f"The demo runs on Spark and needs the Python package {missing[0]}: "
-            'run `pip install "headwater[spark]"`.'
-        )
+        raise missing_package("The demo", missing[0], "demo")
 
 
 def _configs(assignments: list[str]) -> dict[str, str]:

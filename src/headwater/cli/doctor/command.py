@@ -59,9 +59,9 @@ def doctor(
     bootstrap_server: BootstrapServer = None,
     timeout_ms: RequestTimeout = TIMEOUT_MS,
 ) -> None:
+    from headwater.base.counted import counted
     from headwater.cli.doctor.examination import examine_machine
     from headwater.cli.doctor.findings import problem_count
-    from headwater.cli.output.counts import counted
 
     def show(finding: Finding) -> None:
         if not as_json and _is_shown(finding, quiet):

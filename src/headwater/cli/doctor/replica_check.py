@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Final
 
+from headwater.base.counted import counted
 from headwater.base.errors import KafkaError
 from headwater.cli.doctor.findings import Finding, good, problem
-from headwater.cli.output.counts import counted
 from headwater.client.admin import AdminOperations, ConfigResource, ResourceType
 from headwater.client.connection.cluster_metadata import TopicInfo
 

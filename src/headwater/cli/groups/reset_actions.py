@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from headwater.base.counted import counted
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.cli.groups.actions import chosen_ids, report_failures
@@ -18,7 +19,6 @@ from headwater.cli.groups.offset_reset import (
 from headwater.cli.groups.reset_file import ResetOffsets, reset_file_text
 from headwater.cli.options.group_argument import GroupChoice
 from headwater.cli.options.topic_partitions import TopicScope, find_scoped
-from headwater.cli.output.counts import counted
 from headwater.cli.output.plain_table import Column, print_rows
 from headwater.client.admin import (
     CommittedOffset,

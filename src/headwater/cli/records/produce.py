@@ -7,10 +7,10 @@ from typing import Annotated, Final
 
 import typer
 
+from headwater.base.counted import counted
 from headwater.cli.options.choice import completed_by, one_of
 from headwater.cli.options.cluster import BootstrapServer, bootstrap_servers, on_cluster
 from headwater.cli.options.topic_argument import TopicArgument, TopicOption, one_topic
-from headwater.cli.output.counts import counted
 
 app = typer.Typer(pretty_exceptions_enable=False)
 

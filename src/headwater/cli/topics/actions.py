@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import typer
 
+from headwater.base.counted import counted
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.cli.options.choice import did_you_mean
 from headwater.cli.options.topic_pattern import choose_topics
-from headwater.cli.output.counts import counted
 from headwater.cli.output.json_document import failure_fields, print_document
 from headwater.cli.topics.partition_filter import PartitionFilter
 from headwater.client.admin import NewTopic, TopicOperations, require_all

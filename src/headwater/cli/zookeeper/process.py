@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from headwater.cli.output.counts import counted
+from headwater.base.counted import counted
 from headwater.java.installation import ProgramUnavailableError
 from headwater.zookeeper.ensemble import ZooKeeperEnsemble, free_ports, is_free
 from headwater.zookeeper.release import resolve_zookeeper

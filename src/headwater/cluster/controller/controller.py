@@ -30,9 +30,9 @@ from typing import Any, TypeVar
 
 from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import Clock
+from headwater.base.counted import counted
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.base.printable import counted
 from headwater.base.randomness import SeededRandom
 from headwater.cluster.brokers.changes import UNCLEAN_ELECTION_SETTING, BrokerChanges
 from headwater.cluster.controller.change_turns import ChangeTurns

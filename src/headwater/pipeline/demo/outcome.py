@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from headwater.base.extras import how_to_install
 from headwater.pipeline.demo.calculation import Rules, calculate
 from headwater.pipeline.demo.chart import chart_is_possible, draw_chart
 from headwater.pipeline.demo.comparison import (
@@ -89,7 +90,7 @@ class Outcome:
 
     def _draw(self, screen: Screen, chart: Path) -> None:
         if not chart_is_possible():
-            screen.say("There is no chart, because matplotlib is missing: pip install matplotlib")
+            screen.say(f"There is no chart: matplotlib is missing; {how_to_install('demo')}")
             return
         draw_chart(self._revenue, self._paid_orders, RULES.window_ms, chart)
         screen.say(f"The chart is in {chart.resolve()}.")

@@ -18,9 +18,10 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final, NamedTuple, Protocol
 
 from headwater.base.background_tasks import BackgroundTasks
+from headwater.base.counted import counted
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.base.printable import counted, listed
+from headwater.base.printable import listed
 from headwater.replication.leading.isr_state import IsrProposal
 from headwater.wire.messages.alter_partition import (
     AlterPartitionRequest,

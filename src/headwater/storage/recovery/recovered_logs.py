@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headwater.base.printable import counted
+from headwater.base.counted import counted
 
 
 @dataclass(slots=True)
