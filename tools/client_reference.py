@@ -19,23 +19,24 @@ from tools.settings_reference import without_effect_table
 SETTINGS_HEADING: Final = """# Settings of clients
 
 Written by `make docs` from the tables in the source. Names, types, defaults and bounds are those of
-Kafka 4.1's clients, but for `buffer.full.policy` and the settings of the spool, which are ours.
+Kafka 4.1's clients. Kafka does not have `buffer.full.policy`, `corrupt.batch.policy`,
+`exit.flush.timeout.ms` and the settings of the spool.
 
 A client takes them in a mapping, with Kafka's names, or as keywords with underscores for dots; the
-keywords win: `Producer({"linger.ms": 20}, batch_size=65536)`. Values may be text or Python's own:
-`True`, `5`, `0.5`, a list, a `timedelta` for a time, `None` for the default. An unknown name is
-refused, and the message has the nearest that exists.
+keywords win: `Producer({"linger.ms": 20}, batch_size=65536)`. Values may be text or Python values:
+`True`, `5`, `0.5`, a list of text, a `timedelta` for a time, `None` for the default. An unknown
+name is refused, and the message suggests the nearest one.
 
-Settings without effect are taken so that a configuration written for Java's clients works as it is.
-The last table says why each of them has none.
+Some settings are accepted and have no effect, so that a configuration that was written for the Java
+clients works as it is. The last table says why.
 """
 
 ERRORS_HEADING: Final = """# Errors of clients
 
 Written by `make docs` from the tables in the source: every error code of Kafka 4.1, and its class
-in `headwater.errors`. All are `KafkaError`s with a `code`, `retriable` and `advice`; what may pass
-when it is tried again is a `RetriableError`, and the client has tried it for as long as its
-settings say.
+in `headwater.errors`. All of them are `KafkaError`s, with a `code`, `retriable` and `advice`. Those
+that may pass when the same is tried again are `RetriableError`s: by the time you see one, the
+client has tried for as long as its settings say.
 """
 
 AREAS: Final[tuple[tuple[str, SettingTable], ...]] = (

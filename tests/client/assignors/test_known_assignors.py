@@ -74,7 +74,7 @@ def test_several_assignors_do_what_all_of_them_can() -> None:
         (["rang"], "There is no assignor 'rang'"),
         ([], "names no assignor"),
         (["range", "range"], "'range' twice"),
-        ([object()], "object is no assignor"),
+        ([object()], "object is not an assignor"),
     ],
 )
 def test_what_is_no_assignor_is_refused(entries: list[object], part: str) -> None:

@@ -117,6 +117,21 @@ async def test_the_order_is_kept_while_a_connection_is_made() -> None:
 
 
 @run_async
+async def test_what_cannot_be_encoded_fails_and_nothing_else() -> None:
+    """Something that a user gave went all the way down."""
+    async with FakeBrokers(broker_count=2) as cluster:
+        answer_group_lists(cluster)
+        async with driven(cluster) as (driver, machine):
+            for states in (["ok"], [5], ["ok"]):
+                machine.put(1)
+                machine.to_ask[-1].request = ListGroupsRequest(states_filter=states)  # type: ignore[arg-type]
+            driver.wake()
+            heard = await machine.hears(3)
+        [error] = [each for each in heard if isinstance(each, KafkaError)]
+        assert error.code is ErrorCode.INVALID_REQUEST
+
+
+@run_async
 async def test_what_is_not_answered_in_time_costs_the_connection() -> None:
     async with FakeBrokers() as cluster:
         cluster.script(ApiKey.LIST_GROUPS, lambda call: None)

@@ -41,7 +41,7 @@ def test_records_arrive_as_they_were_sent(broker: RunningBroker, tmp_path: Path)
             "value",
             b"key",
             partition=1,
-            headers=[("h", b"1"), ("n", None)],
+            headers={"h": "1", "n": None},
             timestamp_ms=timestamp_ms,
             on_delivery=lambda metadata, error: heard.append((metadata, error)),
         )

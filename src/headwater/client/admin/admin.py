@@ -36,7 +36,11 @@ def _waiting(
 
 
 class Admin:
-    """Settings come as a mapping with Kafka's names, as keywords with underscores, or both."""
+    """Administers a cluster, from any thread. Use it with `with`, or call `close` at the end.
+
+    Settings have Kafka's names: in the mapping `config` as they are, as keywords with underscores
+    for dots. `help(headwater.AdminSettings)` shows them all, with types and defaults.
+    """
 
     def __init__(
         self, config: Mapping[str, object] | None = None, **settings: Unpack[AdminSettings]
@@ -53,7 +57,7 @@ class Admin:
         """Wait for something that the background thread does."""
         if self._background.is_closed:
             work.close()
-            raise ClientClosedError
+            raise ClientClosedError("The admin is closed.")
         return self._background.run(work)
 
     def close(self) -> None:

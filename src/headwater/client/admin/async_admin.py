@@ -18,10 +18,12 @@ from headwater.client.settings.typed import AdminSettings
 
 
 class AsyncAdmin(AdminOperations):
-    """Settings come as a mapping with Kafka's names, as keywords with underscores, or both.
+    """Administers a cluster, from an event loop. Use it with `async with`, or `start` and `close`.
 
-    Starting makes the first contact, and fails at once if no bootstrap server is there. Who has a
-    connection already uses `AdminOperations`.
+    Settings have Kafka's names: in the mapping `config` as they are, as keywords with underscores
+    for dots. `help(headwater.AdminSettings)` shows them all, with types and defaults.
+    Starting connects to the cluster, and fails at once if no bootstrap server can be reached. With
+    a connection of your own, use `AdminOperations`.
     """
 
     def __init__(

@@ -5,9 +5,10 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from headwater.base.errors import KafkaError
+from headwater.client.admin.config_values import ConfigValue, config_text
 from headwater.client.admin.outcomes import Operations, Outcomes, raised_or_returned, settle
 from headwater.client.errors import refusal, topic_refusal
-from headwater.client.given_items import given_items, given_names
+from headwater.client.given_items import given_items, given_mapping, given_names
 from headwater.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -27,6 +28,9 @@ from headwater.wire.messages.list_config_resources import (
 
 #: The name of the broker resource that holds what applies to all brokers of the cluster.
 ALL_BROKERS: Final = ""
+_EXAMPLE: Final = (
+    "{ConfigResource(ResourceType.TOPIC, 'orders'): [ConfigChange('retention.ms', 3600000)]}"
+)
 
 
 class ResourceType(IntEnum):
@@ -105,8 +109,10 @@ class ConfigEntry(NamedTuple):
 
 
 class ConfigChange(NamedTuple):
+    """What becomes of one setting; numbers, True and False are written as text."""
+
     name: str
-    value: str | None
+    value: ConfigValue
     operation: ConfigOperation = ConfigOperation.SET
 
 
@@ -168,15 +174,17 @@ class ConfigOperations(Operations):
         raise_errors: bool = True,
     ) -> Outcomes[ConfigResource, None]:
         """Change the named settings and leave all others as they are."""
+        given_items(given_mapping(changes, _EXAMPLE), ConfigResource)
+        alterations = {
+            resource: _alteration(resource, given_items(wanted, ConfigChange))
+            for resource, wanted in changes.items()
+        }
 
         async def ask(
             broker_id: int | None, asked: list[ConfigResource]
         ) -> Outcomes[ConfigResource, None]:
             request = IncrementalAlterConfigsRequest(
-                resources=[
-                    _alteration(resource, given_items(changes[resource], ConfigChange))
-                    for resource in asked
-                ],
+                resources=[alterations[resource] for resource in asked],
                 validate_only=validate_only,
             )
             connection = self.connection
@@ -200,7 +208,7 @@ class ConfigOperations(Operations):
                 outcomes.update(await ask(broker_id, asked))
             return outcomes
 
-        outcomes = await settle(self.connection, list(changes), attempt, "Changing settings")
+        outcomes = await settle(self.connection, list(alterations), attempt, "Changing settings")
         return raised_or_returned(outcomes, raise_errors)
 
     async def list_config_resources(
@@ -241,7 +249,11 @@ def _alteration(resource: ConfigResource, changes: Sequence[ConfigChange]) -> Al
         resource_type=resource.type,
         resource_name=resource.name,
         configs=[
-            AlterableConfig(name=change.name, config_operation=change.operation, value=change.value)
+            AlterableConfig(
+                name=change.name,
+                config_operation=change.operation,
+                value=config_text(change.name, change.value),
+            )
             for change in changes
         ],
     )

@@ -11,7 +11,12 @@ from headwater.client.admin.outcomes import Operations, Outcomes, raised_or_retu
 from headwater.client.connection.coordinators import CoordinatorKind
 from headwater.client.connection.retry import may_retry
 from headwater.client.errors import group_refusal, refusal
-from headwater.client.given_items import given_partitions
+from headwater.client.given_items import (
+    given_mapping,
+    given_number,
+    given_partition,
+    given_partitions,
+)
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -39,6 +44,7 @@ _COMMIT_VERSION_BY_NAME: Final = 9
 _NO_OFFSET: Final = -1
 #: Not a member's commit: allowed while the group has no members.
 _NO_GENERATION: Final = -1
+_EXAMPLE: Final = "{TopicPartition('orders', 0): 42}"
 
 _PartitionOutcomes: TypeAlias = Outcomes[str, Outcomes[TopicPartition, None]]
 _AskForPartitions: TypeAlias = AskCoordinator[Outcomes[TopicPartition, None]]
@@ -92,11 +98,15 @@ class GroupOffsetOperations(Operations):
     async def alter_group_offsets(
         self,
         group_id: str,
-        offsets: Mapping[TopicPartition, CommittedOffset],
+        offsets: Mapping[TopicPartition, CommittedOffset | int],
         *,
         raise_errors: bool = True,
     ) -> Outcomes[TopicPartition, None]:
         """Commit offsets for a group that has no members; it comes into being by this."""
+        wanted = {
+            given_partition(partition): _given_offset(offset)
+            for partition, offset in given_mapping(offsets, _EXAMPLE).items()
+        }
 
         async def ask(broker_id: int, owned: list[str]) -> _PartitionOutcomes:
             request = OffsetCommitRequest(
@@ -105,9 +115,9 @@ class GroupOffsetOperations(Operations):
                 topics=[
                     OffsetCommitRequestTopic(
                         name=topic,
-                        partitions=[_commit(tp.partition, offsets[tp]) for tp in some],
+                        partitions=[_commit(tp.partition, wanted[tp]) for tp in some],
                     )
-                    for topic, some in groupby(sorted(offsets), key=lambda tp: tp.topic)
+                    for topic, some in groupby(sorted(wanted), key=lambda tp: tp.topic)
                 ],
             )
             version = await self.connection.highest_version(
@@ -201,6 +211,12 @@ def _committed(
                     found.committed_offset, found.committed_leader_epoch, found.metadata or ""
                 )
     return offsets
+
+
+def _given_offset(given: CommittedOffset | int) -> CommittedOffset:
+    if isinstance(given, CommittedOffset):
+        return given
+    return CommittedOffset(given_number(given, "The offset"))
 
 
 def _commit(partition: int, committed: CommittedOffset) -> OffsetCommitRequestPartition:

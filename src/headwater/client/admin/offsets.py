@@ -10,6 +10,7 @@ from headwater.client.admin.leader_requests import ask_leaders
 from headwater.client.admin.outcomes import Operations, Outcomes, raised_or_returned
 from headwater.client.errors import refusal
 from headwater.client.fetch.isolation import IsolationLevel
+from headwater.client.given_items import given_mapping, given_number, given_partition
 from headwater.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -27,6 +28,8 @@ from headwater.wire.messages.list_offsets import (
 UP_TO_THE_END: Final = -1
 #: What is found where nothing is new enough.
 NO_OFFSET: Final = -1
+_TIMES: Final = "{TopicPartition('orders', 0): OffsetTime.LATEST}"
+_OFFSETS: Final = "{TopicPartition('orders', 0): 42}"
 
 
 class OffsetTime(IntEnum):
@@ -61,6 +64,10 @@ class OffsetOperations(Operations):
 
         With read committed `LATEST` is the last stable offset.
         """
+        wanted = {
+            given_partition(partition): given_number(time, f"The time for {partition}")
+            for partition, time in given_mapping(times, _TIMES).items()
+        }
 
         async def ask_leader(
             leader_id: int, partitions: list[TopicPartition]
@@ -72,9 +79,7 @@ class OffsetOperations(Operations):
                     ListOffsetsTopic(
                         name=topic,
                         partitions=[
-                            ListOffsetsPartition(
-                                partition_index=tp.partition, timestamp=int(times[tp])
-                            )
+                            ListOffsetsPartition(partition_index=tp.partition, timestamp=wanted[tp])
                             for tp in led
                         ],
                     )
@@ -95,13 +100,17 @@ class OffsetOperations(Operations):
             return outcomes
 
         return await ask_leaders(
-            self.connection, list(times), ask_leader, "Looking up offsets", timeout_s=timeout_s
+            self.connection, list(wanted), ask_leader, "Looking up offsets", timeout_s=timeout_s
         )
 
     async def delete_records(
         self, offsets: Mapping[TopicPartition, int], *, raise_errors: bool = True
     ) -> Outcomes[TopicPartition, int]:
         """Delete all records before these offsets; each outcome is the new first offset."""
+        wanted = {
+            given_partition(partition): given_number(offset, f"The offset for {partition}")
+            for partition, offset in given_mapping(offsets, _OFFSETS).items()
+        }
 
         async def ask_leader(
             leader_id: int, partitions: list[TopicPartition]
@@ -111,7 +120,7 @@ class OffsetOperations(Operations):
                     DeleteRecordsTopic(
                         name=topic,
                         partitions=[
-                            DeleteRecordsPartition(partition_index=tp.partition, offset=offsets[tp])
+                            DeleteRecordsPartition(partition_index=tp.partition, offset=wanted[tp])
                             for tp in led
                         ],
                     )
@@ -131,5 +140,5 @@ class OffsetOperations(Operations):
                     )
             return outcomes
 
-        outcomes = await ask_leaders(self.connection, list(offsets), ask_leader, "Deleting records")
+        outcomes = await ask_leaders(self.connection, list(wanted), ask_leader, "Deleting records")
         return raised_or_returned(outcomes, raise_errors)

@@ -2,13 +2,20 @@
 
 import uuid
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from headwater.base.errors import KafkaError
+from headwater.client.admin.config_values import ConfigValue, config_text
 from headwater.client.admin.outcomes import Operations, Outcomes, raised_or_returned, settle
 from headwater.client.connection.cluster_metadata import PartitionInfo, TopicInfo
 from headwater.client.errors import topic_refusal
-from headwater.client.given_items import given_items, given_names
+from headwater.client.given_items import (
+    given_items,
+    given_mapping,
+    given_names,
+    given_number,
+    given_topic,
+)
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.create_partitions import (
     CreatePartitionsAssignment,
@@ -38,6 +45,7 @@ from headwater.wire.messages.describe_topic_partitions import (
 )
 
 BROKER_DEFAULT = -1
+_CONFIGS: Final = "{'retention.ms': 3600000}"
 #: As many partitions as a broker describes in one answer unless it is told to do more.
 PARTITIONS_PER_ANSWER = 2000
 
@@ -49,7 +57,7 @@ class NewTopic(NamedTuple):
     partition_count: int = BROKER_DEFAULT
     replication_factor: int = BROKER_DEFAULT
     assignments: Mapping[int, Sequence[int]] = {}
-    configs: Mapping[str, str] = {}
+    configs: Mapping[str, ConfigValue] = {}
 
 
 class CreatedTopic(NamedTuple):
@@ -72,11 +80,11 @@ class TopicOperations(Operations):
         raise_errors: bool = True,
     ) -> Outcomes[str, CreatedTopic]:
         """Create topics, or with `validate_only` say whether that would work."""
-        by_name = {topic.name: topic for topic in given_items(topics, NewTopic)}
+        by_name = {topic.name: _creatable(topic) for topic in given_items(topics, NewTopic)}
 
         async def attempt(pending: list[str]) -> Outcomes[str, CreatedTopic]:
             request = CreateTopicsRequest(
-                topics=[_creatable(by_name[name]) for name in pending],
+                topics=[by_name[name] for name in pending],
                 timeout_ms=self._timeout_ms(),
                 validate_only=validate_only,
             )
@@ -125,13 +133,17 @@ class TopicOperations(Operations):
     ) -> Outcomes[str, None]:
         """Let topics grow to these counts; `assignments` hold the brokers of the new partitions."""
         chosen = assignments or {}
+        wanted = {
+            given_topic(name): given_number(count, f"The number of partitions of {name!r}")
+            for name, count in given_mapping(counts, "{'orders': 6}").items()
+        }
 
         async def attempt(pending: list[str]) -> Outcomes[str, None]:
             request = CreatePartitionsRequest(
                 topics=[
                     CreatePartitionsTopic(
                         name=name,
-                        count=counts[name],
+                        count=wanted[name],
                         assignments=[
                             CreatePartitionsAssignment(broker_ids=list(brokers))
                             for brokers in chosen[name]
@@ -152,7 +164,7 @@ class TopicOperations(Operations):
                 for result in response.results
             }
 
-        outcomes = await settle(self.connection, list(counts), attempt, "Adding partitions")
+        outcomes = await settle(self.connection, list(wanted), attempt, "Adding partitions")
         return raised_or_returned(outcomes, raise_errors)
 
     async def list_topics(self) -> list[TopicInfo]:
@@ -207,16 +219,25 @@ class TopicOperations(Operations):
 def _creatable(topic: NewTopic) -> CreatableTopic:
     # Kafka takes either counts or an assignment, which says both.
     assigned = bool(topic.assignments)
+    name = given_topic(topic.name)
+    counts = {
+        what: BROKER_DEFAULT if assigned else given_number(count, f"The {what} of {name!r}")
+        for what, count in (
+            ("partition_count", topic.partition_count),
+            ("replication_factor", topic.replication_factor),
+        )
+    }
     return CreatableTopic(
-        name=topic.name,
-        num_partitions=BROKER_DEFAULT if assigned else topic.partition_count,
-        replication_factor=BROKER_DEFAULT if assigned else topic.replication_factor,
+        name=name,
+        num_partitions=counts["partition_count"],
+        replication_factor=counts["replication_factor"],
         assignments=[
             CreatableReplicaAssignment(partition_index=partition, broker_ids=list(brokers))
             for partition, brokers in topic.assignments.items()
         ],
         configs=[
-            CreatableTopicConfig(name=name, value=value) for name, value in topic.configs.items()
+            CreatableTopicConfig(name=setting, value=config_text(setting, value))
+            for setting, value in given_mapping(topic.configs, _CONFIGS).items()
         ],
     )
 

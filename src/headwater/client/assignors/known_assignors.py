@@ -62,7 +62,8 @@ def _make(entry: object) -> Assignor:
     assignor = entry() if isinstance(entry, type) else entry
     if not isinstance(assignor, Assignor):
         raise SettingError(
-            f"{type(assignor).__name__} is no assignor: it needs name, protocol, "
-            "subscription_user_data, assign and on_assignment; PlainAssignor has all but two."
+            f"{type(assignor).__name__} is not an assignor: it needs name, protocol, "
+            "subscription_user_data, assign and on_assignment. One that derives from "
+            "PlainAssignor needs only name and assign."
         )
     return assignor

@@ -23,6 +23,7 @@ from headwater.client.connection.cluster_metadata import NO_LEADER, ClusterMetad
 from headwater.client.connection.retry import Deadline, RetryPolicy, may_retry
 from headwater.client.errors import (
     BrokerUnreachableError,
+    ClientClosedError,
     DeadlineError,
     NoBrokerError,
     UnknownBrokerError,
@@ -102,9 +103,11 @@ class ClusterConnection:
         self._connect = connect
         self._fetches_in_thread = fetches_in_thread
         self._channels: dict[tuple[Address, Lane], PeerChannel] = {}
+        self._is_closed = False
         self._connecting: dict[tuple[Address, Lane], asyncio.Task[PeerChannel]] = {}
 
     async def __aenter__(self) -> Self:
+        self._is_closed = False
         try:
             await self.refresh(())
         except BaseException:
@@ -121,7 +124,12 @@ class ClusterConnection:
         await self.close()
 
     async def close(self) -> None:
-        """Close every channel; what waits for an answer fails."""
+        """Close every channel; what waits for an answer fails, and so does what is asked later."""
+        self._is_closed = True
+        await self.close_channels()
+
+    async def close_channels(self) -> None:
+        """Close every channel; what is asked later opens them again."""
         connecting, self._connecting = list(self._connecting.values()), {}
         for task in connecting:
             task.cancel()
@@ -294,6 +302,8 @@ class ClusterConnection:
         raise NoBrokerError(" ".join(failures))
 
     async def _open(self, address: Address, lane: Lane) -> PeerChannel:
+        if self._is_closed:
+            raise ClientClosedError
         place = (address, lane)
         channel = self._channels.get(place)
         if channel is not None and not channel.is_closed:

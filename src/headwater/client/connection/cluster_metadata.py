@@ -102,6 +102,10 @@ class ClusterMetadata:
         error_code = self._topic_errors.get(name, int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         raise topic_refusal(error_code, None, name)
 
+    def is_missing(self, name: str) -> bool:
+        """Whether the cluster was asked for the topic, and does not have it."""
+        return self._topic_errors.get(name) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
     def topics(self) -> list[TopicInfo]:
         """All that are known, by name."""
         return sorted(self._topics.values())

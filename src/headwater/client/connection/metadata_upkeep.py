@@ -40,6 +40,8 @@ class MetadataUpkeep:
         self._topics: set[str] = set()
         #: Whether all topics are of interest, as they are to a subscription by pattern.
         self.wants_all = False
+        #: Whether the last answer was about all topics.
+        self.has_all = False
         self._is_stale = True
         self._is_under_way = False
         self._attempt_count = 0
@@ -117,6 +119,7 @@ class MetadataUpkeep:
         self._learned_s = now_s
         self.failure = None
         self._metadata.learn(answer, names)
+        self.has_all = names is None
         self.version += 1
         # Whoever finds them wrong at once again is told the same for a moment, which grows while
         # there is a topic that the cluster does not know.

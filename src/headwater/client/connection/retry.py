@@ -8,6 +8,7 @@ import random
 from typing import Final, NamedTuple
 
 from headwater.base.errors import ErrorCode, KafkaError
+from headwater.client.errors import ClientClosedError
 
 
 class RetryPolicy(NamedTuple):
@@ -52,7 +53,7 @@ FINAL_FOR_NAMES: Final = frozenset(
 
 def may_retry(error: Exception, *, unknown_topic_is_final: bool = True) -> bool:
     """Whether the same request, sent again after a look at the metadata, may succeed."""
-    if not isinstance(error, KafkaError):
+    if not isinstance(error, KafkaError) or isinstance(error, ClientClosedError):
         return False
     if unknown_topic_is_final and error.code in FINAL_FOR_NAMES:
         return False

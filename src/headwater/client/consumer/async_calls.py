@@ -16,6 +16,7 @@ from headwater.client.consumer.committed.user_commits import CommitCallback
 from headwater.client.consumer.core import ConsumerCore
 from headwater.client.consumer.membership.membership import GroupIdentity
 from headwater.client.consumer.positions.lookups import OffsetAndTimestamp
+from headwater.client.given_items import given_partition
 
 
 class Done:
@@ -45,40 +46,42 @@ class AsyncConsumerCalls(ABC):
     def seek(
         self, partition: TopicPartition, offset: int | OffsetAndMetadata, leader_epoch: int = -1
     ) -> Done:
-        """Go on with this offset."""
-        self._core.seek(TopicPartition(*partition), offset, leader_epoch)
+        """Read on from this offset."""
+        self._core.seek(given_partition(partition), offset, leader_epoch)
         return DONE
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition] | None = None) -> Done:
-        """Go on with the first record that there is, of these partitions or of all."""
+        """Read on from the first record there is, in these partitions or in all."""
         self._core.seek_to_beginning(partitions)
         return DONE
 
     def seek_to_end(self, partitions: Iterable[TopicPartition] | None = None) -> Done:
-        """Go on with the next record that is written."""
+        """Read on from the next record that is written, in these partitions or in all."""
         self._core.seek_to_end(partitions)
         return DONE
 
     def pause(self, partitions: Iterable[TopicPartition]) -> Done:
-        """Hand out nothing of these until `resume`; they stay assigned."""
+        """Return no records of these partitions until `resume`; they stay assigned."""
         self._core.pause(partitions)
         return DONE
 
     def resume(self, partitions: Iterable[TopicPartition]) -> Done:
+        """Return records of these partitions again."""
         self._core.resume(partitions)
         return DONE
 
     def paused(self) -> set[TopicPartition]:
+        """The partitions that are paused."""
         return self._core.subscription.paused()
 
     async def position(self, partition: TopicPartition, timeout_s: float | None = None) -> int:
-        """The offset of the next record that will be handed out."""
-        return await self._core.position(TopicPartition(*partition), timeout_s)
+        """The offset of the next record that a poll will return."""
+        return await self._core.position(given_partition(partition), timeout_s)
 
     async def lag(
         self, partitions: Iterable[TopicPartition] | None = None, timeout_s: float | None = None
     ) -> dict[TopicPartition, int]:
-        """How many offsets lie between the positions and the end of what can be read."""
+        """How many offsets each position is behind the end of what can be read."""
         return await self._core.lag(partitions, timeout_s)
 
     # -- commits ---------------------------------------------------------------------------------
@@ -94,7 +97,7 @@ class AsyncConsumerCalls(ABC):
         offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
         timeout_s: float | None = None,
     ) -> None:
-        """Commit these offsets (of the next record to read), or all positions; waits for it."""
+        """Commit these offsets, of the next records to read, or all positions; waits for it."""
         await self._core.commit(offsets, timeout_s)
         self._core.poll_side.run_callbacks()
 
@@ -103,14 +106,14 @@ class AsyncConsumerCalls(ABC):
         offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
         callback: CommitCallback | None = None,
     ) -> Done:
-        """The same without waiting; a later poll calls back with the offsets and the error."""
+        """Commit without waiting; a later poll calls back, with the offsets and any error."""
         self._core.commit_nowait(offsets, callback)
         return DONE
 
     async def committed(
         self, partitions: Iterable[TopicPartition], timeout_s: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed; None for a partition of which it has nothing."""
+        """What the group has committed, for each partition; None where that is nothing."""
         return await self._core.committed(partitions, timeout_s)
 
     # -- questions -------------------------------------------------------------------------------
@@ -118,12 +121,13 @@ class AsyncConsumerCalls(ABC):
     async def offsets_for_times(
         self, times_ms: Mapping[TopicPartition, int], timeout_s: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """For each partition the first record that is not older than the time given."""
+        """For each partition, the first record that is not older than the time given."""
         return await self._core.lookups.for_times(times_ms, timeout_s)
 
     async def beginning_offsets(
         self, partitions: Iterable[TopicPartition], timeout_s: float | None = None
     ) -> dict[TopicPartition, int]:
+        """The offset of the first record in each partition."""
         return await self._core.lookups.beginning_offsets(partitions, timeout_s)
 
     async def end_offsets(
@@ -135,6 +139,7 @@ class AsyncConsumerCalls(ABC):
     async def partitions_for(
         self, topic: str, timeout_s: float | None = None
     ) -> list[PartitionInfo]:
+        """The partitions of a topic, asked for anew."""
         return await self._core.lookups.partitions_for(topic, timeout_s)
 
     async def topics(self, timeout_s: float | None = None) -> set[str]:
@@ -142,14 +147,14 @@ class AsyncConsumerCalls(ABC):
         return await self._core.topics(timeout_s)
 
     def group_identity(self) -> GroupIdentity:
-        """Who this member is, for a producer that commits its offsets in a transaction."""
+        """Who this member is, for `Producer.send_offsets_to_transaction`."""
         return self._core.identity
 
     def metrics(self) -> dict[str, float]:
-        """What was counted and measured, under Kafka's names."""
+        """Counters and measurements, by the names that Kafka has for them."""
         return self._core.figures()
 
-    def enforce_rebalance(self, reason: str = "the user wishes it") -> Done:
-        """Have the group share out its partitions anew, with the next polls."""
+    def enforce_rebalance(self, reason: str = "the application asked for it") -> Done:
+        """Have the group assign its partitions anew, during the next polls."""
         self._core.enforce_rebalance(reason)
         return DONE

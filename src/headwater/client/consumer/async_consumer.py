@@ -24,10 +24,10 @@ from headwater.client.consumer.async_calls import DONE, AsyncConsumerCalls, Done
 from headwater.client.consumer.core import ConsumerCore
 from headwater.client.consumer.deserializers import DeserializerLike
 from headwater.client.consumer.errors import ConcurrentUseError, WakeupError
-from headwater.client.consumer.listeners import RebalanceListener
+from headwater.client.consumer.listeners import RebalanceListener, given_listener
 from headwater.client.consumer.membership.membership import RebalanceEvent
 from headwater.client.consumer.options import make_options
-from headwater.client.consumer.polling.poll_side import ARROW_RECORDS
+from headwater.client.consumer.polling.poll_side import ARROW_RECORDS, record_limit
 from headwater.client.consumer.polling.rebalances import tell_listener
 from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.environment import HasEnvironment
@@ -49,8 +49,10 @@ def _call_now(call: Callable[[], object]) -> None:
 
 
 class AsyncConsumer(AsyncConsumerCalls, HasEnvironment):
-    """Settings have Kafka's names: in `config` as they are, as keywords with underscores for dots.
+    """Reads records, on the caller's event loop. Use it with `async with`, or call `close`.
 
+    Settings have Kafka's names: in the mapping `config` as they are, as keywords with underscores
+    for dots. `help(headwater.ConsumerSettings)` shows them all, with types and defaults.
     A deserializer is a function of bytes, or an object with `deserialize(topic, data)`.
     """
 
@@ -112,23 +114,25 @@ class AsyncConsumer(AsyncConsumerCalls, HasEnvironment):
         pattern: str | None = None,
         listener: RebalanceListener | None = None,
     ) -> Done:
-        """Read these topics, or all that match, sharing their partitions with the group."""
+        """Read these topics, or all that match the pattern, shared with the rest of the group."""
+        told = given_listener(listener)
         self._core.subscribe(topics, pattern)
-        self._listener = listener
+        self._listener = told
         return DONE
 
     async def unsubscribe(self) -> None:
-        """Read nothing; who is in a group leaves it."""
+        """Stop reading, and leave the group."""
         await self._let_go(self._core.api_timeout_s)
         self._core.unsubscribe()
         self._listener = None
 
     def assign(self, partitions: Iterable[TopicPartition]) -> Done:
-        """Read these partitions and no others, whatever a group's other members read."""
+        """Read exactly these partitions, whatever the other members of the group read."""
         self._core.assign(partitions)
         return DONE
 
     def assignment(self) -> set[TopicPartition]:
+        """The partitions that are read at the moment."""
         return set(self._core.subscription.partitions)
 
     def subscription(self) -> set[str]:
@@ -140,8 +144,8 @@ class AsyncConsumer(AsyncConsumerCalls, HasEnvironment):
     async def poll(
         self, timeout_s: float = 1.0, max_records: int | None = None
     ) -> list[ConsumerRecord]:
-        """The next records, as soon as there are any; none if that takes longer than the time."""
-        count = self._max_records if max_records is None else max_records
+        """The next records, as soon as there are any; an empty list if none come in that time."""
+        count = record_limit(max_records, self._max_records)
         side = self._core.poll_side
 
         def take(now_s: float) -> list[ConsumerRecord]:
@@ -156,13 +160,13 @@ class AsyncConsumer(AsyncConsumerCalls, HasEnvironment):
         *,
         schema: pa.Schema | None = None,
     ) -> pa.RecordBatch:
-        """The same as a `pyarrow.RecordBatch`, without an object for each record.
+        """The next records as a `pyarrow.RecordBatch`, without an object for each of them.
 
-        Keys and values are bytes, whatever the deserializers are, and `max.poll.records` does not
-        count: a batch has up to 65,536 records. A schema chooses columns and types; keys and values
-        as `binary_view` are not copied, but keep alive what was received with them.
+        Keys and values are bytes: deserializers are not used. A batch has up to 65,536 records,
+        whatever `max.poll.records` is. A schema chooses columns and types; keys and values as
+        `binary_view` are not copied, but keep in memory all that was received with them.
         """
-        count = ARROW_RECORDS if max_records is None else max_records
+        count = record_limit(max_records, ARROW_RECORDS)
         side = self._core.poll_side
         self._core.give_back(list(side.hand_out.first_left()))
         batch = await self._poll(timeout_s, lambda now_s: side.take_arrow(count, now_s, schema))
@@ -186,7 +190,7 @@ class AsyncConsumer(AsyncConsumerCalls, HasEnvironment):
         loop = asyncio.get_running_loop()
         try:
             now_s = loop.time()
-            end_s = now_s + timeout_s
+            end_s = side.end_of_wait_s(now_s, timeout_s)
             side.begin(now_s)
             # Who always finds something would never let the loop do anything else.
             await asyncio.sleep(0)
@@ -245,7 +249,7 @@ class AsyncConsumer(AsyncConsumerCalls, HasEnvironment):
     # -- the end ---------------------------------------------------------------------------------
 
     async def close(self, timeout_s: float | None = None) -> None:
-        """Commit if that happens automatically, leave the group, and let go of everything."""
+        """Commit, with `enable.auto.commit`, leave the group and close all connections."""
         core = self._started
         if self._is_closed or core is None:
             self._is_closed = True

@@ -18,6 +18,7 @@ from headwater.client.consumer.membership.membership import GroupIdentity
 from headwater.client.consumer.polling.poll_side import PollSide
 from headwater.client.consumer.positions.lookups import OffsetAndTimestamp
 from headwater.client.errors import ClientClosedError
+from headwater.client.given_items import given_partition
 from headwater.client.machines.background_loop import BackgroundLoop
 
 T = TypeVar("T")
@@ -35,35 +36,37 @@ class ConsumerCalls:
     def seek(
         self, partition: TopicPartition, offset: int | OffsetAndMetadata, leader_epoch: int = -1
     ) -> None:
-        """Go on with this offset."""
-        self._call(lambda: self._core.seek(TopicPartition(*partition), offset, leader_epoch))
+        """Read on from this offset."""
+        self._call(lambda: self._core.seek(given_partition(partition), offset, leader_epoch))
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition] | None = None) -> None:
-        """Go on with the first record that there is, of these partitions or of all."""
+        """Read on from the first record there is, in these partitions or in all."""
         self._call(lambda: self._core.seek_to_beginning(partitions))
 
     def seek_to_end(self, partitions: Iterable[TopicPartition] | None = None) -> None:
-        """Go on with the next record that is written."""
+        """Read on from the next record that is written, in these partitions or in all."""
         self._call(lambda: self._core.seek_to_end(partitions))
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Hand out nothing of these until `resume`; they stay assigned."""
+        """Return no records of these partitions until `resume`; they stay assigned."""
         self._call(lambda: self._core.pause(partitions))
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """Return records of these partitions again."""
         self._call(lambda: self._core.resume(partitions))
 
     def paused(self) -> set[TopicPartition]:
+        """The partitions that are paused."""
         return self._call(self._core.subscription.paused)
 
     def position(self, partition: TopicPartition, timeout_s: float | None = None) -> int:
-        """The offset of the next record that will be handed out."""
-        return self._run(self._core.position(TopicPartition(*partition), timeout_s))
+        """The offset of the next record that a poll will return."""
+        return self._run(self._core.position(given_partition(partition), timeout_s))
 
     def lag(
         self, partitions: Iterable[TopicPartition] | None = None, timeout_s: float | None = None
     ) -> dict[TopicPartition, int]:
-        """How many offsets lie between the positions and the end of what can be read."""
+        """How many offsets each position is behind the end of what can be read."""
         return self._run(self._core.lag(partitions, timeout_s))
 
     # -- commits ---------------------------------------------------------------------------------
@@ -79,7 +82,7 @@ class ConsumerCalls:
         offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
         timeout_s: float | None = None,
     ) -> None:
-        """Commit these offsets (of the next record to read), or all positions; waits for it."""
+        """Commit these offsets, of the next records to read, or all positions; waits for it."""
         self._run(self._core.commit(offsets, timeout_s))
         self._side.run_callbacks()
 
@@ -88,13 +91,13 @@ class ConsumerCalls:
         offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
         callback: CommitCallback | None = None,
     ) -> None:
-        """The same without waiting; a later poll calls back with the offsets and the error."""
+        """Commit without waiting; a later poll calls back, with the offsets and any error."""
         self._call(lambda: self._core.commit_nowait(offsets, callback))
 
     def committed(
         self, partitions: Iterable[TopicPartition], timeout_s: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed; None for a partition of which it has nothing."""
+        """What the group has committed, for each partition; None where that is nothing."""
         return self._run(self._core.committed(partitions, timeout_s))
 
     # -- questions -------------------------------------------------------------------------------
@@ -102,12 +105,13 @@ class ConsumerCalls:
     def offsets_for_times(
         self, times_ms: Mapping[TopicPartition, int], timeout_s: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """For each partition the first record that is not older than the time given."""
+        """For each partition, the first record that is not older than the time given."""
         return self._run(self._core.lookups.for_times(times_ms, timeout_s))
 
     def beginning_offsets(
         self, partitions: Iterable[TopicPartition], timeout_s: float | None = None
     ) -> dict[TopicPartition, int]:
+        """The offset of the first record in each partition."""
         return self._run(self._core.lookups.beginning_offsets(partitions, timeout_s))
 
     def end_offsets(
@@ -117,6 +121,7 @@ class ConsumerCalls:
         return self._run(self._core.lookups.end_offsets(partitions, timeout_s))
 
     def partitions_for(self, topic: str, timeout_s: float | None = None) -> list[PartitionInfo]:
+        """The partitions of a topic, asked for anew."""
         return self._run(self._core.lookups.partitions_for(topic, timeout_s))
 
     def topics(self, timeout_s: float | None = None) -> set[str]:
@@ -124,15 +129,15 @@ class ConsumerCalls:
         return self._run(self._core.topics(timeout_s))
 
     def group_identity(self) -> GroupIdentity:
-        """Who this member is, for a producer that commits its offsets in a transaction."""
+        """Who this member is, for `Producer.send_offsets_to_transaction`."""
         return self._call(lambda: self._core.identity)
 
     def metrics(self) -> dict[str, float]:
-        """What was counted and measured, under Kafka's names."""
+        """Counters and measurements, by the names that Kafka has for them."""
         return self._call(self._core.figures)
 
-    def enforce_rebalance(self, reason: str = "the user wishes it") -> None:
-        """Have the group share out its partitions anew, with the next polls."""
+    def enforce_rebalance(self, reason: str = "the application asked for it") -> None:
+        """Have the group assign its partitions anew, during the next polls."""
         self._call(lambda: self._core.enforce_rebalance(reason))
 
     # -- how -------------------------------------------------------------------------------------

@@ -24,10 +24,10 @@ from headwater.client.consumer.calls import ConsumerCalls
 from headwater.client.consumer.core import ConsumerCore
 from headwater.client.consumer.deserializers import DeserializerLike
 from headwater.client.consumer.errors import ConcurrentUseError, WakeupError
-from headwater.client.consumer.listeners import RebalanceListener
+from headwater.client.consumer.listeners import RebalanceListener, given_listener
 from headwater.client.consumer.membership.membership import RebalanceEvent
 from headwater.client.consumer.options import make_options
-from headwater.client.consumer.polling.poll_side import ARROW_RECORDS
+from headwater.client.consumer.polling.poll_side import ARROW_RECORDS, record_limit
 from headwater.client.consumer.polling.rebalances import tell_listener
 from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.environment import HasEnvironment
@@ -46,8 +46,10 @@ T = TypeVar("T")
 
 
 class Consumer(ConsumerCalls, HasEnvironment):
-    """Settings have Kafka's names: in `config` as they are, as keywords with underscores for dots.
+    """Reads records, in one thread at a time. Use it with `with`, or call `close` at the end.
 
+    Settings have Kafka's names: in the mapping `config` as they are, as keywords with underscores
+    for dots. `help(headwater.ConsumerSettings)` shows them all, with types and defaults.
     A deserializer is a function of bytes, or an object with `deserialize(topic, data)`.
     """
 
@@ -110,34 +112,37 @@ class Consumer(ConsumerCalls, HasEnvironment):
         pattern: str | None = None,
         listener: RebalanceListener | None = None,
     ) -> None:
-        """Read these topics, or all that match, sharing their partitions with the group."""
+        """Read these topics, or all that match the pattern, shared with the rest of the group."""
         wanted = None if topics is None else given_names(topics)
+        told = given_listener(listener)
         self._call(lambda: self._core.subscribe(wanted, pattern))
-        self._listener = listener
+        self._listener = told
 
     def unsubscribe(self) -> None:
-        """Read nothing; who is in a group leaves it."""
+        """Stop reading, and leave the group."""
         self._let_go(self._core.api_timeout_s)
         self._call(self._core.unsubscribe)
         self._listener = None
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these partitions and no others, whatever a group's other members read."""
+        """Read exactly these partitions, whatever the other members of the group read."""
         chosen = given_partitions(partitions)
         self._call(lambda: self._core.assign(chosen))
 
     def assignment(self) -> set[TopicPartition]:
+        """The partitions that are read at the moment."""
         return set(self._call(lambda: list(self._core.subscription.partitions)))
 
     def subscription(self) -> set[str]:
         """The topics that were subscribed to by name."""
+        self._check_open()
         return set(self._core.subscription.subscription.topics)
 
     # -- records ---------------------------------------------------------------------------------
 
     def poll(self, timeout_s: float = 1.0, max_records: int | None = None) -> list[ConsumerRecord]:
-        """The next records, as soon as there are any; none if that takes longer than the time."""
-        count = self._max_records if max_records is None else max_records
+        """The next records, as soon as there are any; an empty list if none come in that time."""
+        count = record_limit(max_records, self._max_records)
 
         def take(now_s: float) -> list[ConsumerRecord]:
             return self._side.take_left(count) or self._side.take(count, now_s)
@@ -151,15 +156,15 @@ class Consumer(ConsumerCalls, HasEnvironment):
         *,
         schema: pa.Schema | None = None,
     ) -> pa.RecordBatch:
-        """The same as a `pyarrow.RecordBatch`, without an object for each record.
+        """The next records as a `pyarrow.RecordBatch`, without an object for each of them.
 
-        Keys and values are bytes, whatever the deserializers are, and `max.poll.records` does not
-        count: a batch has up to 65,536 records. A schema chooses columns and types; keys and values
-        as `binary_view` are not copied, but keep alive what was received with them.
+        Keys and values are bytes: deserializers are not used. A batch has up to 65,536 records,
+        whatever `max.poll.records` is. A schema chooses columns and types; keys and values as
+        `binary_view` are not copied, but keep in memory all that was received with them.
         """
         if left := self._side.hand_out.first_left():
             self._call(lambda: self._core.give_back(list(left)))
-        count = ARROW_RECORDS if max_records is None else max_records
+        count = record_limit(max_records, ARROW_RECORDS)
         batch = self._poll(timeout_s, lambda now_s: self._side.take_arrow(count, now_s, schema))
         return self._side.empty_arrow(schema) if batch is None else batch
 
@@ -168,6 +173,7 @@ class Consumer(ConsumerCalls, HasEnvironment):
 
         Stopping in the middle loses nothing: positions are after the record that was handed out.
         """
+        self._check_open()
         hand_out = self._side.hand_out
         while not self._is_closed:
             yield from hand_out.begin(self.poll())
@@ -179,7 +185,7 @@ class Consumer(ConsumerCalls, HasEnvironment):
         self._user_id = threading.get_ident()
         try:
             now_s = self._now_s()
-            end_s = now_s + timeout_s
+            end_s = self._side.end_of_wait_s(now_s, timeout_s)
             self._side.begin(now_s)
             while True:
                 self._news.clear()
@@ -231,7 +237,7 @@ class Consumer(ConsumerCalls, HasEnvironment):
     # -- the end ---------------------------------------------------------------------------------
 
     def close(self, timeout_s: float | None = None) -> None:
-        """Commit if that happens automatically, leave the group, and let go of everything."""
+        """Commit, with `enable.auto.commit`, leave the group and close all connections."""
         if self._is_closed:
             return
         if self._user.locked() and self._user_id != threading.get_ident():

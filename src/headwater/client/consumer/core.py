@@ -29,7 +29,7 @@ from headwater.client.consumer.polling.rebalances import Rebalances
 from headwater.client.consumer.positions.lookups import OffsetLookups
 from headwater.client.consumer.positions.reset import EARLIEST, LATEST, OffsetReset
 from headwater.client.errors import DeadlineError
-from headwater.client.given_items import given_partitions
+from headwater.client.given_items import given_number, given_partitions
 
 _logger = logging.getLogger("headwater.client")
 
@@ -62,6 +62,7 @@ class ConsumerCore:
         self._upkeep = machines.upkeep
         self._positions = machines.positions
         self._driver = machines.driver
+        self._missing = machines.missing
         self._upkeep.on_change(self._metadata_changed)
         self.commits: GroupCommits | None = None
         if self.group.offset_commits is not None:
@@ -138,6 +139,7 @@ class ConsumerCore:
         self.poll_side.hand_out.drop(removed)
         self.group.note_identity()
         self._upkeep.set_topics(self.subscription.topics() | self.group.topics())
+        self._missing.look(self._loop.time())
         self._driver.wake()
 
     def _metadata_changed(self) -> None:
@@ -153,6 +155,7 @@ class ConsumerCore:
                 except KafkaError as error:
                     if error.code in _TOPIC_ERRORS:
                         self._failures.add(error)
+        self._missing.look(self._loop.time())
         self._driver.wake()
 
     # -- positions -------------------------------------------------------------------------------
@@ -162,8 +165,7 @@ class ConsumerCore:
     ) -> None:
         if isinstance(offset, OffsetAndMetadata):
             offset, _, leader_epoch = offset
-        if offset < 0:
-            raise ValueError(f"There is no offset {offset}.")
+        offset = given_number(offset, "The offset", lowest=0)
         state = self.subscription.state(partition)
         self._rewind([partition])
         state.set_position(offset, leader_epoch)

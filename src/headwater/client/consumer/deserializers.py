@@ -102,7 +102,7 @@ def _checked(deserializer: DeserializerLike | None, role: str) -> DeserializerLi
     if deserializer is None or is_one:
         return deserializer
     raise TypeError(
-        f"The {role} deserializer {deserializer!r} is neither a function nor has it a method "
+        f"The {role} deserializer {deserializer!r} must be a function, or have a method "
         "deserialize(topic, data)."
     )
 

@@ -19,6 +19,8 @@ class Interceptors:
     """Any object with some of the methods of `ConsumerInterceptor` will do."""
 
     def __init__(self, interceptors: Iterable[object]) -> None:
+        if not isinstance(interceptors, Iterable):
+            raise TypeError(f"interceptors cannot be {interceptors!r}: give a list of them.")
         self._interceptors = list(interceptors)
 
     def __bool__(self) -> bool:
@@ -29,7 +31,7 @@ class Interceptors:
             on_consume = getattr(interceptor, "on_consume", None)
             if on_consume is not None:
                 try:
-                    records = on_consume(records)
+                    records = _returned(interceptor, on_consume(records), records)
                 except Exception:
                     _logger.exception("%r failed in on_consume.", interceptor)
         return records
@@ -51,3 +53,17 @@ class Interceptors:
                     close()
                 except Exception:
                     _logger.exception("%r failed in close.", interceptor)
+
+
+def _returned(
+    interceptor: object, returned: object, records: list[ConsumerRecord]
+) -> list[ConsumerRecord]:
+    """What goes on: one that forgets to return something must not cost records."""
+    if isinstance(returned, list):
+        return returned
+    _logger.error(
+        "%r returned %r from on_consume, and not a list: the records go on as they were.",
+        interceptor,
+        returned,
+    )
+    return records

@@ -28,6 +28,14 @@ class RebalanceListener:
         return self.on_partitions_revoked(consumer, partitions)
 
 
+def given_listener(given: RebalanceListener | None) -> RebalanceListener | None:
+    """A listener, or None; raises `TypeError` for what could not be told of a rebalance."""
+    methods = ("on_partitions_revoked", "on_partitions_assigned", "on_partitions_lost")
+    if given is None or all(callable(getattr(given, name, None)) for name in methods):
+        return given
+    raise TypeError(f"The listener {given!r} must be a RebalanceListener.")
+
+
 class ConsumerInterceptor:
     """Sees, and may change, what `poll` returns; hears of commits that succeeded."""
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from headwater.client.connection.coordinator_cache import CoordinatorCache
 from headwater.client.connection.metadata_upkeep import MetadataUpkeep
 from headwater.client.consumer.fetching.fetcher import Fetcher
+from headwater.client.consumer.fetching.missing_topics import MissingTopics
 from headwater.client.consumer.fetching.subscription_state import SubscriptionState
 from headwater.client.consumer.membership.group import GroupParts
 from headwater.client.consumer.metrics import ConsumerMetrics
@@ -59,6 +60,13 @@ class ConsumerMachines:
             generator=generator,
             refresh=self.refresh,
             notify=notify,
+        )
+        self.missing = MissingTopics(
+            self.subscription,
+            metadata,
+            self.upkeep,
+            may_create=options.values.boolean("allow.auto.create.topics"),
+            excludes_internal=options.values.boolean("exclude.internal.topics"),
         )
         request_timeout_s = options.seconds("request.timeout.ms")
         self.positions = Positions(

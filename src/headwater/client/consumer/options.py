@@ -16,7 +16,7 @@ from headwater.client.consumer.positions.reset import OffsetReset, parse_offset_
 from headwater.client.environment import ClientEnvironment
 from headwater.client.fetch.conversation import FetchLimits
 from headwater.client.fetch.isolation import IsolationLevel
-from headwater.client.settings.client_config import parse_settings
+from headwater.client.settings.client_config import given_config, parse_settings
 from headwater.client.settings.consumer_settings import CONSUMER_SETTINGS, check_consumer_settings
 
 _ASSIGNORS: Final = "partition.assignment.strategy"
@@ -65,7 +65,7 @@ def make_options(
     is_threaded: bool = False,
 ) -> ConsumerOptions:
     """Check everything that can be; raises `SettingError`."""
-    config, keywords = dict(config or {}), dict(keywords)
+    config, keywords = dict(given_config(config)), dict(keywords)
     # Assignors may be objects, which no setting can hold; their names stand for them there.
     entries = keywords.get(_ASSIGNORS_KEYWORD, config.get(_ASSIGNORS))
     assignors: list[Assignor] | None = None

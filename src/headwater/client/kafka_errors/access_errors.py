@@ -9,22 +9,22 @@ class AuthorizationError(KafkaError):
 
 class TopicAuthorizationFailedError(AuthorizationError):
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    advice = "Have an ACL on the topic given to this client's principal."
+    advice = "This client's principal needs an ACL on the topic."
 
 
 class GroupAuthorizationFailedError(AuthorizationError):
     code = ErrorCode.GROUP_AUTHORIZATION_FAILED
-    advice = "Have an ACL on the group given to this client's principal."
+    advice = "This client's principal needs an ACL on the group."
 
 
 class ClusterAuthorizationFailedError(AuthorizationError):
     code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    advice = "Have an ACL on the cluster given to this client's principal."
+    advice = "This client's principal needs an ACL on the cluster."
 
 
 class TransactionalIdAuthorizationFailedError(AuthorizationError):
     code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    advice = "Have an ACL on the transactional id given to this client's principal."
+    advice = "This client's principal needs an ACL on the transactional id."
 
 
 class DelegationTokenAuthorizationFailedError(AuthorizationError):

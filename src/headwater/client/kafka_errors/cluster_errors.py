@@ -49,7 +49,7 @@ class ListenerNotFoundError(RetriableError):
 
 class ThrottlingQuotaExceededError(RetriableError):
     code = ErrorCode.THROTTLING_QUOTA_EXCEEDED
-    advice = "Do fewer changes at once, or have the quota raised."
+    advice = "Make fewer changes at once, or have the quota raised."
 
 
 class ResourceNotFoundError(KafkaError):

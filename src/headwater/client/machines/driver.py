@@ -14,7 +14,7 @@ from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import Any
 
-from headwater.base.errors import KafkaError, NetworkError
+from headwater.base.errors import ErrorCode, KafkaError, NetworkError
 from headwater.client.connection.cluster_connection import ClusterConnection, Lane
 from headwater.client.connection.coordinator_cache import CoordinatorCache
 from headwater.client.connection.coordinators import find_coordinators
@@ -23,11 +23,13 @@ from headwater.client.errors import (
     ClientClosedError,
     NoBrokerError,
     UnknownBrokerError,
+    refusal,
 )
 from headwater.client.machines.ask import Ask, CoordinatorOf, Machine
 from headwater.net.peer_channel import PeerChannel
 from headwater.net.peer_errors import PeerTimeoutError
 from headwater.wire.api_keys import SCHEMA_VERSIONS, ApiKey
+from headwater.wire.codec import UnencodableMessageError
 
 #: A broker, or any, and the lane: requests to one place keep their order.
 Place = tuple[int | None, Lane]
@@ -178,7 +180,11 @@ class Driver:
                 self.wake()
                 return
             future = channel.send_nowait(ask.request, version=version)
-        except KafkaError as error:
+        except (KafkaError, UnencodableMessageError) as failure:
+            error = failure
+            if not isinstance(error, KafkaError):
+                # Something that a user gave is not what the protocol has a place for.
+                error = refusal(ErrorCode.INVALID_REQUEST, str(error), "")
             # Told later, since a machine is not called back while it is being asked.
             self._loop.call_soon(self._failed, ask, error)
             return

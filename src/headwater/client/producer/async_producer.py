@@ -24,9 +24,9 @@ from headwater.client.producer.engines.unwritten_records import records_text
 from headwater.client.producer.idempotence.identity import PreparedTransactionState
 from headwater.client.producer.intake.partitioners import PartitionerLike
 from headwater.client.producer.intake.send_options import OnDrop, make_send_options
-from headwater.client.producer.intake.serialized_record import Headers
 from headwater.client.producer.intake.serializers import SerializerLike
-from headwater.client.producer.record import ProducerRecord
+from headwater.client.producer.intake.wrong_arguments import check_place
+from headwater.client.producer.record import HeadersLike, ProducerRecord
 from headwater.client.producer.record_metadata import OnDelivery, RecordMetadata
 from headwater.client.producer.transactions.scope import AsyncTransaction
 from headwater.client.producer.transactions.waiting import Transactions
@@ -51,9 +51,10 @@ _logger = logging.getLogger(__name__)
 
 
 class AsyncProducer(HasEnvironment):
-    """Use it with `async with`, or call `start` and `close`.
+    """Writes records, on the caller's event loop. Use it with `async with`, or `start` and `close`.
 
-    Settings have Kafka's names: in `config` as they are, as keywords with underscores for dots.
+    Settings have Kafka's names: in the mapping `config` as they are, as keywords with underscores
+    for dots. `help(headwater.ProducerSettings)` shows them all, with types and defaults.
     """
 
     def __init__(
@@ -116,24 +117,29 @@ class AsyncProducer(HasEnvironment):
         key: Any = None,
         *,
         partition: int | None = None,
-        headers: Headers = (),
+        headers: HeadersLike | None = (),
         timestamp_ms: int | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> DeliveryFuture:
         """Take a record to be written, and return once there is room for it.
 
-        Await what is returned to learn where the record is. Waits for up to `max.block.ms` for a
-        topic that is not known yet, and for memory.
+        Await what is returned to learn where the record was written. Waits for up to `max.block.ms`
+        for a topic that is not known yet, and for memory. Headers are a dict or pairs.
         """
         intake = self._running.intake
-        future = intake.offer(topic, value, key, partition, headers, timestamp_ms, on_delivery)
-        if future is None:
+        try:
+            future = intake.offer(topic, value, key, partition, headers, timestamp_ms, on_delivery)
+            if future is not None:
+                return future
             opened_count = intake.opened_count
             record = ProducerRecord(topic, value, key, partition, headers, timestamp_ms)
             future = await self._running.drive(intake.steps(record, on_delivery))
-            if intake.opened_count // self._turn_batches != opened_count // self._turn_batches:
-                # A loop that does nothing but send would never let the sender have its turn.
-                await asyncio.sleep(0)
+        except TypeError:
+            check_place(topic, partition)
+            raise
+        if intake.opened_count // self._turn_batches != opened_count // self._turn_batches:
+            # A loop that does nothing but send would never let the sender have its turn.
+            await asyncio.sleep(0)
         return future
 
     async def send_and_wait(
@@ -143,10 +149,10 @@ class AsyncProducer(HasEnvironment):
         key: Any = None,
         *,
         partition: int | None = None,
-        headers: Headers = (),
+        headers: HeadersLike | None = (),
         timestamp_ms: int | None = None,
     ) -> RecordMetadata:
-        """Write a record, and return where it is."""
+        """Write a record, and return where it was written."""
         return await (
             await self.send(
                 topic,
@@ -165,42 +171,46 @@ class AsyncProducer(HasEnvironment):
         *,
         partition: int | None = None,
     ) -> DeliveryGroup:
-        """Take all rows of an Arrow batch: a column `value`, and if there are `key`, `timestamp`
-        and `headers`. Await what is returned to know that all are written.
+        """Take all rows of an Arrow batch. Await what is returned to know that all are written.
+
+        The batch has a column `value`, and may have `key`, `timestamp` and `headers`.
         """
         core = self._running
         return await core.drive(core.arrow_intake.steps(topic, batch, partition))
 
     async def flush(self, timeout_s: float | None = None) -> None:
-        """Wait until all that was sent is written or has failed."""
-        await self._running.flush_within(timeout_s)
+        """Wait until everything that was sent is written or has failed."""
+        await self._running.flush_for_user(timeout_s)
 
     async def close(self, timeout_s: float | None = None) -> None:
-        """Write what was sent, within that time if one is given; what is left then fails."""
+        """Write what was sent, for at most that time if one is given. What is left then fails."""
         if self._core is not None:
             await self._core.close(timeout_s)
 
     async def partitions_for(self, topic: str) -> list[PartitionInfo]:
-        """The partitions of a topic, which is created if the cluster does that by itself."""
+        """The partitions of a topic. A cluster that creates topics automatically creates it."""
         return await self._running.partitions_for(topic)
 
     async def metrics(self) -> dict[str, float]:
-        """What was counted and measured, under Kafka's names."""
+        """Counters and measurements, by the names that Kafka has for them."""
         return self._running.metrics()
 
     # -- transactions ----------------------------------------------------------------------------
 
     async def init_transactions(self, *, keep_prepared: bool = False) -> None:
-        """Become the one producer of the `transactional.id`; once, before anything else."""
+        """Become the only producer of the `transactional.id`. Call it once, before all others."""
         await self._transactions.initialize(keep_prepared)
 
     async def begin_transaction(self) -> None:
+        """Begin a transaction: all that is sent belongs to it until it is committed or aborted."""
         await self._transactions.begin()
 
     async def commit_transaction(self) -> None:
+        """Write what was sent, and have readers see all of the transaction; waits for it."""
         await self._transactions.commit()
 
     async def abort_transaction(self) -> None:
+        """Have readers see nothing of the transaction; waits for it."""
         await self._transactions.abort()
 
     async def send_offsets_to_transaction(
@@ -251,10 +261,10 @@ def _tell_unwritten(core: ProducerCore, name: str, process_id: int) -> None:
     if core.is_closed or os.getpid() != process_id:
         return
     if count := core.unwritten().count:
-        outlook = "are lost" if core.is_loop_closed else "are lost if its loop ends before"
+        outlook = "lost" if core.is_loop_closed else "lost if its loop ends before they are written"
         _logger.warning(
-            "The AsyncProducer %r was not closed when %s were not written: they %s. Close it at "
-            "its end, or use it with `async with`.",
+            "The AsyncProducer %r was not closed while it had %s to write, which will be %s. Close "
+            "it at its end, or use it with `async with`.",
             name,
             records_text(count),
             outlook,

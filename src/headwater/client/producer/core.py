@@ -13,12 +13,14 @@ from collections.abc import Callable, Generator
 from typing import TypeVar
 
 from headwater.base.clocks import Clock
+from headwater.base.errors import KafkaError
 from headwater.base.settings import SettingValues
 from headwater.client.connection.cluster_metadata import PartitionInfo
 from headwater.client.connection.coordinator_cache import CoordinatorCache
 from headwater.client.connection.metadata_upkeep import MetadataUpkeep
 from headwater.client.environment import ClientEnvironment
 from headwater.client.errors import ClientClosedError, DeadlineError
+from headwater.client.given_items import given_seconds, given_topic
 from headwater.client.machines.ask import Machine
 from headwater.client.machines.driver import Driver
 from headwater.client.producer.batches.accumulator import RecordAccumulator
@@ -114,7 +116,7 @@ class ProducerCore:
             policy=policy,
             generator=generator,
             metrics=self._metrics,
-            on_fatal=lambda error: self.intake.refuse_all(error),
+            on_fatal=self._cannot_go_on,
         )
         machines: list[Machine] = [self._upkeep, self._sender]
         if self._manager is not None:
@@ -183,7 +185,7 @@ class ProducerCore:
 
     async def partitions_for(self, topic: str) -> list[PartitionInfo]:
         """The partitions of a topic, waited for if it is not known."""
-        if topic not in self.topics.routes:
+        if given_topic(topic) not in self.topics.routes:
             await self.topics.find(ForTopic(topic, is_known=False), self._max_block_s)
         return list(self._connection.metadata.existing_topic(topic).partitions)
 
@@ -269,6 +271,26 @@ class ProducerCore:
             self._accumulator.end_flush()
             self._metrics.add_time("flush-time-ns-total", self._loop.time() - began_s)
 
+    async def flush_for_user(self, timeout_s: float | None) -> None:
+        """The same, and raise if the producer is closed or cannot go on."""
+        if self.is_closed:
+            raise ClientClosedError("The producer is closed.")
+        self._check_transactions()
+        await self.flush_within(given_seconds(timeout_s))
+        self._check_transactions()
+
+    def _check_transactions(self) -> None:
+        """Raise what ended a transactional producer."""
+        if self.transactions is not None:
+            self.transactions.check_goes_on()
+
+    def _cannot_go_on(self, error: KafkaError) -> None:
+        self.intake.refuse_all(error)
+        self.topics.end(error)
+        if self.transactions is not None:
+            # Whatever has been written of it is aborted, so nobody has to wait for answers.
+            self._sender.fail_all(error)
+
     async def flush_within(self, timeout_s: float | None) -> None:
         """The same, or `DeadlineError`."""
         try:
@@ -282,7 +304,9 @@ class ProducerCore:
         if self.is_closed:
             return
         self.is_closed = True
-        self.intake.refuse_all(ClientClosedError("The producer is closed."))
+        closed = ClientClosedError("The producer is closed.")
+        self.intake.refuse_all(closed)
+        self.topics.end(closed)
         try:
             async with asyncio.timeout(timeout_s):
                 if self.transactions is not None:

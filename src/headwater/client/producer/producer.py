@@ -26,9 +26,9 @@ from headwater.client.producer.idempotence.identity import PreparedTransactionSt
 from headwater.client.producer.intake.partitioners import PartitionerLike
 from headwater.client.producer.intake.record_intake import Offer
 from headwater.client.producer.intake.send_options import OnDrop, make_send_options
-from headwater.client.producer.intake.serialized_record import Headers
 from headwater.client.producer.intake.serializers import SerializerLike
-from headwater.client.producer.record import ProducerRecord
+from headwater.client.producer.intake.wrong_arguments import check_place
+from headwater.client.producer.record import HeadersLike, ProducerRecord
 from headwater.client.producer.record_metadata import OnDelivery
 from headwater.client.producer.transactions.scope import SyncTransaction
 from headwater.client.producer.transactions.waiting import Transactions
@@ -46,9 +46,10 @@ if TYPE_CHECKING:
 
 
 class Producer(HasEnvironment):
-    """Use it with `with`, or call `close` at the end.
+    """Writes records, from any thread. Use it with `with`, or call `close` at the end.
 
-    Settings have Kafka's names: in `config` as they are, as keywords with underscores for dots.
+    Settings have Kafka's names: in the mapping `config` as they are, as keywords with underscores
+    for dots. `help(headwater.ProducerSettings)` shows them all, with types and defaults.
     With `spool_dir` records go to disk first, and survive this process.
     """
 
@@ -86,6 +87,8 @@ class Producer(HasEnvironment):
             self._engine = self._threaded = ThreadedEngine(values, options, environment)
             self._offer = self._threaded.offer
         else:
+            if not isinstance(spool_dir, str | os.PathLike):
+                raise TypeError(f"spool_dir cannot be {spool_dir!r}: it must be a path.")
             from headwater.client.producer.engines.spooled import SpooledEngine
 
             def make_producer(overrides: Mapping[str, object]) -> Producer:
@@ -123,20 +126,25 @@ class Producer(HasEnvironment):
         key: Any = None,
         *,
         partition: int | None = None,
-        headers: Headers = (),
+        headers: HeadersLike | None = (),
         timestamp_ms: int | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> DeliveryFuture:
-        """Take a record to be written; the future tells where it is.
+        """Take a record to be written; the future tells where it was written.
 
-        Waits for up to `max.block.ms` for a topic that is not known yet, and for memory. Callbacks
-        are called by the thread that talks to the cluster, and should be quick.
+        Waits for up to `max.block.ms` for a topic that is not known yet, and for memory. Headers
+        are a dict or pairs. `on_delivery(metadata, error)` is called by the thread that talks to
+        the cluster, and should be quick.
         """
-        future = self._offer(topic, value, key, partition, headers, timestamp_ms, on_delivery)
-        if future is not None:
-            return future
-        record = ProducerRecord(topic, value, key, partition, headers, timestamp_ms)
-        return self._engine.send(record, on_delivery)
+        try:
+            future = self._offer(topic, value, key, partition, headers, timestamp_ms, on_delivery)
+            if future is not None:
+                return future
+            record = ProducerRecord(topic, value, key, partition, headers, timestamp_ms)
+            return self._engine.send(record, on_delivery)
+        except TypeError:
+            check_place(topic, partition)
+            raise
 
     def send_arrow(
         self,
@@ -145,44 +153,48 @@ class Producer(HasEnvironment):
         *,
         partition: int | None = None,
     ) -> DeliveryGroup:
-        """Take all rows of an Arrow batch: a column `value`, and if there are `key`, `timestamp`
-        and `headers`. What is returned tells when all are written.
+        """Take all rows of an Arrow batch. What is returned tells when all are written.
+
+        The batch has a column `value`, and may have `key`, `timestamp` and `headers`.
         """
         return self._without_spool.send_arrow(topic, batch, partition)
 
     def flush(self, timeout_s: float | None = None) -> None:
-        """Wait until all that was sent is written or has failed."""
+        """Wait until everything that was sent is written or has failed."""
         self._engine.flush(timeout_s)
 
     def close(self, timeout_s: float | None = None) -> None:
-        """Write what was sent, within that time if one is given; what is left then fails."""
+        """Write what was sent, for at most that time if one is given. What is left then fails."""
         try:
             self._engine.close(timeout_s)
         finally:
             OPEN_PRODUCERS.discard(self._engine)
 
     def partitions_for(self, topic: str) -> list[PartitionInfo]:
-        """The partitions of a topic, which is created if the cluster does that by itself."""
+        """The partitions of a topic. A cluster that creates topics automatically creates it."""
         engine = self._without_spool
         return engine.run(engine.core.partitions_for(topic))
 
     def metrics(self) -> dict[str, float]:
-        """What was counted and measured, under Kafka's names."""
+        """Counters and measurements, by the names that Kafka has for them."""
         return self._engine.metrics()
 
     # -- transactions ----------------------------------------------------------------------------
 
     def init_transactions(self, *, keep_prepared: bool = False) -> None:
-        """Become the one producer of the `transactional.id`; once, before anything else."""
+        """Become the only producer of the `transactional.id`. Call it once, before all others."""
         self._without_spool.run(self._transactions.initialize(keep_prepared))
 
     def begin_transaction(self) -> None:
+        """Begin a transaction: all that is sent belongs to it until it is committed or aborted."""
         self._without_spool.run(self._transactions.begin())
 
     def commit_transaction(self) -> None:
+        """Write what was sent, and have readers see all of the transaction; waits for it."""
         self._without_spool.run(self._transactions.commit())
 
     def abort_transaction(self) -> None:
+        """Have readers see nothing of the transaction; waits for it."""
         self._without_spool.run(self._transactions.abort())
 
     def send_offsets_to_transaction(
@@ -211,7 +223,10 @@ class Producer(HasEnvironment):
     @property
     def _without_spool(self) -> ThreadedEngine:
         if self._threaded is None:
-            raise SettingError("A producer with a spool_dir cannot do this.")
+            raise SettingError(
+                "A producer with a spool_dir has no transactions, no send_arrow() and no "
+                "partitions_for()."
+            )
         return self._threaded
 
     @property

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, TypeAlias
 
-from headwater.wire.records import Header
+#: Bytes, or text that is written as UTF-8. A header may also have no value.
+HeaderValue: TypeAlias = bytes | str | None
+#: A dict, or pairs, which may have the same name twice.
+HeadersLike: TypeAlias = Mapping[str, HeaderValue] | Iterable[tuple[str, HeaderValue]]
 
 
 class ProducerRecord(NamedTuple):
@@ -13,6 +16,6 @@ class ProducerRecord(NamedTuple):
     value: Any = None
     key: Any = None
     partition: int | None = None
-    headers: Sequence[Header] = ()
+    headers: HeadersLike | None = ()
     #: Milliseconds since 1970; None for the time of the call.
     timestamp_ms: int | None = None

@@ -142,7 +142,7 @@ class RangeClient:
 
     def _close_idle(self) -> None:
         self._idle_timer = None
-        self._closing = asyncio.ensure_future(self._connection.close())
+        self._closing = asyncio.ensure_future(self._connection.close_channels())
 
 
 class RangeRead:

@@ -7,9 +7,10 @@ from headwater.client.settings.common_settings import COMMON_SETTINGS
 
 # fmt: off
 ADMIN_ONLY_SETTINGS: Final = SettingTable("admin", [
-    Setting("default.api.timeout.ms", SettingKind.INT, 60000, "How long an operation may take with "
-            "all its retries, unless the call says otherwise.", lower=1),
-    Setting("retries", SettingKind.INT, 2**31 - 1, "How often a failed request is tried again.",
+    Setting("default.api.timeout.ms", SettingKind.INT, 60000, "How long an operation may take, "
+            "with all its retries, if the call has no time limit of its own.", lower=1),
+    Setting("retries", SettingKind.INT, 2**31 - 1, "How many times a failed request is tried "
+            "again.",
             lower=0, without_effect="The time of an operation bounds its retries, "
             "not their number."),
 ])

@@ -48,11 +48,26 @@ def parse_settings(
 ) -> SettingValues:
     """The values of a table's settings; raises `SettingError`."""
     texts: dict[str, str] = {}
-    for name, value in (config or {}).items():
+    for name, value in given_config(config).items():
         _add(texts, table, name, name, value)
     for keyword, value in keywords.items():
         _add(texts, table, keyword.replace("_", "."), keyword, value)
     return table.parse(texts)
+
+
+def given_config(config: Mapping[str, object] | None) -> Mapping[str, object]:
+    """A mapping of settings by name; raises `SettingError` for anything else."""
+    if config is None:
+        return {}
+    if not isinstance(config, Mapping):
+        raise SettingError(
+            f"Settings cannot be {config!r}: give a mapping, as in {{'bootstrap.servers': "
+            "'localhost:9092'}, or keywords, as in bootstrap_servers='localhost:9092'."
+        )
+    for name in config:
+        if not isinstance(name, str):
+            raise SettingError(f"The name of a setting cannot be {name!r}: it must be text.")
+    return config
 
 
 def _add(
@@ -96,25 +111,24 @@ def _check_is_plaintext(name: str, written: str, value: object) -> None:
 
 def _text_of(row: Setting, name: str, value: object) -> str:
     """What a properties file would say."""
+    is_list = row.kind is SettingKind.LIST
     match value:
         case Enum():
             return _text_of(row, name, value.value)
         case str():
             return value
-        case bool():
+        case bool() if not is_list:
             return "true" if value else "false"
         case timedelta() if name.endswith(_MS):
             return str(value // timedelta(milliseconds=1))
         case float() if value.is_integer() and row.kind is not SettingKind.DOUBLE:
             return str(int(value))
-        case int() | float():
+        case int() | float() if not is_list:
             return str(value)
         case PathLike():
             return str(fspath(value))
-        case Sequence() | Set() if row.kind is SettingKind.LIST and not isinstance(value, bytes):
-            items = sorted(map(str, value)) if isinstance(value, Set) else map(str, value)
-            return ",".join(items)
+        case Sequence() | Set() if is_list and all(isinstance(item, str) for item in value):
+            return ",".join(sorted(value) if isinstance(value, Set) else value)
         case _:
-            raise SettingError(
-                f"The setting {row.name} cannot be {value!r}: it must be {row.allowed()}."
-            )
+            allowed = f"{row.allowed()}, or a list of text" if is_list else row.allowed()
+            raise SettingError(f"The setting {row.name} cannot be {value!r}: it must be {allowed}.")

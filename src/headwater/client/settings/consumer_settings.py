@@ -13,64 +13,72 @@ _LIST, _BOOLEAN = SettingKind.LIST, SettingKind.BOOLEAN
 CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
 
-_OBJECTS = "Give the constructor a function: key_deserializer=..., value_deserializer=..."
+_OBJECTS = (
+    "Pass functions or objects to the constructor: key_deserializer=..., value_deserializer=..."
+)
 
 # fmt: off
 CONSUMER_ONLY_SETTINGS: Final = SettingTable("consumer", [
-    Setting("group.id", _STRING, None, "The group that this consumer belongs to, with which it "
-            "shares the partitions of its topics; needed to subscribe and to commit."),
-    Setting("group.instance.id", _STRING, None, "The name of a static member, which may go and "
-            "come back within session.timeout.ms without a rebalance."),
-    Setting("group.protocol", _STRING, CLASSIC, "Whether the members of the group share out the "
-            "partitions themselves (classic) or the coordinator does (consumer).",
+    Setting("group.id", _STRING, None, "The group that this consumer belongs to: its members share "
+            "the partitions of their topics. Needed to subscribe and to commit."),
+    Setting("group.instance.id", _STRING, None, "The name of a static member: one that may leave "
+            "and come back within session.timeout.ms without a rebalance."),
+    Setting("group.protocol", _STRING, CLASSIC, "Who assigns the partitions to the members of the "
+            "group: one of the members (classic), or the coordinator (consumer).",
             choices=(CLASSIC, CONSUMER)),
-    Setting("group.remote.assignor", _STRING, None, "With group.protocol=consumer, the assignor "
-            "that the coordinator uses, by its name; it chooses if there is none."),
+    Setting("group.remote.assignor", _STRING, None, "With group.protocol=consumer, the name of the "
+            "assignor that the coordinator uses. Without one, the coordinator chooses."),
     Setting("partition.assignment.strategy", _LIST, ("range", "cooperative-sticky"), "With "
             "group.protocol=classic, the assignors in order of preference: range, roundrobin, "
             "sticky, cooperative-sticky, or one of your own as an object."),
-    Setting("session.timeout.ms", _INT, 45000, "After how long without a heartbeat the coordinator "
-            "takes this member for dead.", lower=1),
-    Setting("heartbeat.interval.ms", _INT, 3000, "How often the coordinator hears of this member; "
-            "at most a third of session.timeout.ms.", lower=1),
+    Setting("session.timeout.ms", _INT, 45000, "How long the coordinator may hear no heartbeat of "
+            "this member before it considers it dead.", lower=1),
+    Setting("heartbeat.interval.ms", _INT, 3000, "How often this member sends a heartbeat to the "
+            "coordinator; at most a third of session.timeout.ms.", lower=1),
     Setting("max.poll.interval.ms", _INT, 300000, "How long may pass between two calls of poll "
             "before this member leaves the group.", lower=1),
-    Setting("max.poll.records", _INT, 500, "How many records one call of poll returns at most.",
+    Setting("max.poll.records", _INT, 500, "How many records one call of poll returns at most. "
+            "poll_arrow has a limit of its own.",
             lower=1),
-    Setting("enable.auto.commit", _BOOLEAN, True, "Whether what poll returned is committed by the "
-            "calls of poll that follow."),
-    Setting("auto.commit.interval.ms", _INT, 5000, "How often that happens.", lower=0),
-    Setting("auto.offset.reset", _STRING, "latest", "Where to read from if nothing is committed, "
-            "or what is does not exist any more: earliest, latest, none (an error), or "
-            "by_duration:PnDTnHnMn.nS for records from that long ago on."),
-    Setting("isolation.level", _STRING, "read_uncommitted", "Whether records of open and aborted "
-            "transactions are seen.", choices=("read_uncommitted", "read_committed")),
-    Setting("fetch.min.bytes", _INT, 1, "How much a broker collects before it answers a fetch.",
+    Setting("enable.auto.commit", _BOOLEAN, True, "Whether later calls of poll commit what earlier "
+            "ones returned, every auto.commit.interval.ms."),
+    Setting("auto.commit.interval.ms", _INT, 5000, "How often poll commits, with "
+            "enable.auto.commit.", lower=0),
+    Setting("auto.offset.reset", _STRING, "latest", "Where to start reading if the group has "
+            "committed no offset, or one that does not exist any more: earliest, latest, none "
+            "(raise an error), or by_duration:PnDTnHnMn.nS for a time that long ago."),
+    Setting("isolation.level", _STRING, "read_uncommitted", "Whether to return the records of "
+            "transactions that are open or were aborted too (read_uncommitted), or only what is "
+            "committed (read_committed).", choices=("read_uncommitted", "read_committed")),
+    Setting("fetch.min.bytes", _INT, 1, "How many bytes a broker collects before it answers a "
+            "fetch, for up to fetch.max.wait.ms.",
             lower=0),
-    Setting("fetch.max.bytes", _INT, 50 << 20, "How much one answer to a fetch may hold; a larger "
-            "first batch comes all the same.", lower=0),
-    Setting("max.partition.fetch.bytes", _INT, 1 << 20, "How much of it one partition may have.",
+    Setting("fetch.max.bytes", _INT, 50 << 20, "How many bytes one answer to a fetch may hold. A "
+            "first batch that is larger is returned all the same.", lower=0),
+    Setting("max.partition.fetch.bytes", _INT, 1 << 20, "How many bytes of one partition an answer "
+            "to a fetch may hold. A first batch that is larger is returned all the same.",
             lower=0),
-    Setting("fetch.max.wait.ms", _INT, 500, "How long a broker waits for fetch.min.bytes.",
+    Setting("fetch.max.wait.ms", _INT, 500, "How long a broker waits for fetch.min.bytes before it "
+            "answers a fetch with less.",
             lower=0),
     Setting("check.crcs", _BOOLEAN, True, "Whether the checksums of records are checked."),
     Setting("corrupt.batch.policy", _STRING, "fail", "What happens at a batch that cannot be read: "
-            "an error that names its offsets, again at each poll until somebody seeks, or it is "
-            "left out, counted and logged.", choices=("fail", "skip")),
-    Setting("client.rack", _STRING, "", "Where this consumer is, so that it may read from a "
+            "with fail, every poll raises an error that names its offsets, until somebody seeks; "
+            "with skip, the batch is left out, counted and logged.", choices=("fail", "skip")),
+    Setting("client.rack", _STRING, "", "Where this consumer is, so that it can read from a "
             "replica that is near."),
     Setting("allow.auto.create.topics", _BOOLEAN, True, "Whether subscribing to a topic may create "
-            "it, if the broker does such things."),
-    Setting("exclude.internal.topics", _BOOLEAN, True, "Whether a pattern leaves out internal "
-            "topics."),
-    Setting("default.api.timeout.ms", _INT, 60000, "How long calls wait that have no time limit "
-            "of their own.", lower=0),
+            "it, on a cluster that creates topics automatically."),
+    Setting("exclude.internal.topics", _BOOLEAN, True, "Whether a subscription by pattern leaves "
+            "out internal topics."),
+    Setting("default.api.timeout.ms", _INT, 60000, "How long a call may take that is not given a "
+            "time limit of its own.", lower=0),
     Setting("key.deserializer", SettingKind.CLASS, None, "What turns bytes into keys.",
             without_effect=_OBJECTS),
     Setting("value.deserializer", SettingKind.CLASS, None, "What turns bytes into values.",
             without_effect=_OBJECTS),
     Setting("interceptor.classes", _LIST, (), "Classes that see records and commits.",
-            without_effect="Give the constructor objects: interceptors=[...]."),
+            without_effect="Pass objects to the constructor: interceptors=[...]."),
 ])
 # fmt: on
 

@@ -32,53 +32,59 @@ PRODUCER_ONLY_SETTINGS: Final = SettingTable("producer", [
             "makes each record a batch of its own.", lower=0),
     Setting("linger.ms", _LONG, 5, "How long a batch that is not full waits for more records.",
             lower=0),
-    Setting("buffer.memory", _LONG, 33554432, "How much memory records may take that are not yet "
-            "written.", lower=0),
-    Setting("buffer.full.policy", _STRING, BLOCK, "What becomes of a record for which that memory "
-            "has no room: its send waits for up to max.block.ms, or it is dropped, counted and "
-            "told to on_drop.", choices=(BLOCK, DROP)),
-    Setting("max.block.ms", _LONG, 60000, "How long a call may wait for memory, for a topic that "
-            "is not known yet, or for a transaction to be begun or ended.", lower=0),
+    Setting("buffer.memory", _LONG, 33554432, "How many bytes of memory the records that are not "
+            "yet written may take.", lower=0),
+    Setting("buffer.full.policy", _STRING, BLOCK, "What becomes of a record for which "
+            "buffer.memory has no room: with block, send waits for up to max.block.ms; with drop, "
+            "the record is dropped, counted, and reported to on_drop.", choices=(BLOCK, DROP)),
+    Setting("max.block.ms", _LONG, 60000, "How long a call may wait: for memory, for a topic that "
+            "is not known yet, or for a transaction to begin or end.", lower=0),
     Setting("exit.flush.timeout.ms", _INT, 10000, "How long the end of the program waits for "
-            "records of producers that nobody closed; 0 for not at all. What is not written by "
-            "then is logged. An AsyncProducer cannot be waited for, and is logged only.", lower=0),
+            "producers that nobody closed to write their records; 0 for not at all. How many "
+            "could not be written is logged. An AsyncProducer cannot be waited for: only the log "
+            "tells what it did not write.", lower=0),
     Setting("max.request.size", _INT, 1048576, "The largest record, and about the largest "
             "request, in bytes before compression.", lower=0),
     Setting("compression.type", _STRING, "none", "How batches are compressed.",
             choices=("none", "gzip", "snappy", "lz4", "zstd")),
-    Setting("compression.gzip.level", _INT, -1, "How hard gzip tries, from 1 to 9; -1 leaves it "
-            "to gzip.", lower=-1, upper=9),
-    Setting("compression.lz4.level", _INT, 9, "How hard lz4 tries.", lower=1, upper=17),
-    Setting("compression.zstd.level", _INT, 3, "How hard zstd tries.", lower=-131072, upper=22),
-    Setting("retries", _INT, 2**31 - 1, "How often a batch is sent again; delivery.timeout.ms "
-            "bounds it as well, and is usually what should be changed.", lower=0),
-    Setting("delivery.timeout.ms", _INT, 120000, "How long it may take until it is known what "
-            "became of a record: linger, all attempts and the pauses between them.", lower=0),
-    Setting("max.in.flight.requests.per.connection", _INT, 5, "How many requests a broker may owe "
-            "an answer. Without idempotence, more than 1 lets a retry change the order.", lower=1),
+    Setting("compression.gzip.level", _INT, -1, "The compression level of gzip, from 1 (fast) to 9 "
+            "(small); -1 for gzip's own default.", lower=-1, upper=9),
+    Setting("compression.lz4.level", _INT, 9, "The compression level of lz4: higher is smaller and "
+            "slower.", lower=1, upper=17),
+    Setting("compression.zstd.level", _INT, 3, "The compression level of zstd: higher is smaller "
+            "and slower.", lower=-131072, upper=22),
+    Setting("retries", _INT, 2**31 - 1, "How many times a batch is sent again. "
+            "delivery.timeout.ms limits that too, and is usually the better setting to change.",
+            lower=0),
+    Setting("delivery.timeout.ms", _INT, 120000, "How long it may take to find out what "
+            "became of a record, with linger.ms, all attempts and the pauses between them.",
+            lower=0),
+    Setting("max.in.flight.requests.per.connection", _INT, 5, "How many requests to a broker may "
+            "be waiting for their answers. Without idempotence, more than 1 means that a retry can "
+            "change the order of records.", lower=1),
     Setting("partitioner.ignore.keys", _BOOLEAN, False, "Whether the default partitioner treats "
-            "records with keys like those without."),
+            "records with a key like those without one."),
     Setting("partitioner.adaptive.partitioning.enable", _BOOLEAN, True, "Whether records without "
-            "a key prefer partitions of which fewer batches wait to be sent."),
-    Setting("partitioner.availability.timeout.ms", _LONG, 0, "After how long without progress a "
-            "partition gets no records without a key.", lower=0,
+            "a key prefer partitions for which fewer batches wait to be sent."),
+    Setting("partitioner.availability.timeout.ms", _LONG, 0, "How long a partition may make no "
+            "progress before it gets no more records without a key.", lower=0,
             without_effect="A partition is avoided while it has no leader or many batches wait."),
-    Setting("metadata.max.idle.ms", _LONG, 300000, "How long an unused topic is remembered.",
-            lower=5000, without_effect="A topic is remembered as long as the producer lives."),
+    Setting("metadata.max.idle.ms", _LONG, 300000, "How long the metadata of an unused topic "
+            "are kept.", lower=5000, without_effect="They are kept as long as the producer lives."),
     Setting("key.serializer", _CLASS, None, "The class that turns keys into bytes.",
-            without_effect="Give the constructor a key_serializer."),
+            without_effect="Pass a function or an object to the constructor: key_serializer=..."),
     Setting("value.serializer", _CLASS, None, "The class that turns values into bytes.",
-            without_effect="Give the constructor a value_serializer."),
+            without_effect="Pass a function or an object to the constructor: value_serializer=..."),
     Setting("partitioner.class", _CLASS, None, "The class that chooses partitions.",
-            without_effect="Give the constructor a partitioner."),
+            without_effect="Pass a function to the constructor: partitioner=..."),
     Setting("interceptor.classes", SettingKind.LIST, (), "The classes of interceptors.",
-            without_effect="Give the constructor interceptors."),
-    Setting("transactional.id", _STRING, None, "The name under which transactions are made; a new "
-            "producer with the same name fences the old one."),
+            without_effect="Pass objects to the constructor: interceptors=[...]."),
+    Setting("transactional.id", _STRING, None, "The name under which the producer writes in "
+            "transactions. A new producer with the same name fences the old one."),
     Setting("transaction.timeout.ms", _INT, 60000, "How long a transaction may stay open before "
             "its coordinator aborts it.", lower=1),
     Setting("transaction.two.phase.commit.enable", _BOOLEAN, False, "Whether transactions can be "
-            "prepared, and then stay open until they are decided."),
+            "prepared, and then stay open until their outcome is decided."),
 ])
 # fmt: on
 

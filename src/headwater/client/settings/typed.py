@@ -16,26 +16,28 @@ class ClientSettings(TypedDict, total=False):
     """Every client has these."""
 
     bootstrap_servers: str | Sequence[str] | None
-    """Brokers through which the cluster is found, as host:port; one that is up is enough. Default:
-    127.0.0.1:9092.
+    """Brokers through which the cluster is found, each as host:port. One of them that is up is
+    enough. Default: 127.0.0.1:9092.
     """
 
     client_id: str | None
     """The name by which brokers know this client, in their logs and quotas. Default: headwater."""
 
     request_timeout_ms: int | timedelta | str | None
-    """How long an answer may take before its connection is given up and the request tried again.
-    Default: 30000.
+    """How long a broker may take to answer before the connection is given up and the request is
+    tried again. Default: 30000.
     """
 
     retry_backoff_ms: int | timedelta | str | None
-    """The pause before the first retry; it doubles with each further one. Default: 100."""
+    """The pause before the first retry. It doubles with each further one, up to
+    retry.backoff.max.ms. Default: 100.
+    """
 
     retry_backoff_max_ms: int | timedelta | str | None
     """The longest pause before a retry. Default: 1000."""
 
     metadata_max_age_ms: int | timedelta | str | None
-    """How old the client's view of the cluster may become before it asks again, though nothing
+    """How old the client's view of the cluster may become before it asks again, even if nothing
     seems to have changed. Default: 300000.
     """
 
@@ -46,23 +48,23 @@ class ClientSettings(TypedDict, total=False):
     """How the connections are secured. Default: PLAINTEXT."""
 
     socket_connection_setup_timeout_max_ms: int | timedelta | str | None
-    """How long connecting may take at most, after failures. Default: 30000. Without effect: Each
-    attempt has socket.connection.setup.timeout.ms.
+    """How long an attempt to connect to a broker may take at most, after several that failed.
+    Default: 30000. Without effect: Every attempt may take socket.connection.setup.timeout.ms.
     """
 
     reconnect_backoff_ms: int | timedelta | str | None
-    """The pause before a broker is connected to again. Default: 50. Without effect: A broker that
-    is away is tried again after the pauses of retry.backoff.ms.
+    """The pause before the first new attempt to connect to a broker. Default: 50. Without effect: A
+    broker that cannot be reached is tried again as retry.backoff.ms says.
     """
 
     reconnect_backoff_max_ms: int | timedelta | str | None
-    """The longest of these pauses. Default: 1000. Without effect: A broker that is away is tried
-    again after the pauses of retry.backoff.ms.
+    """The longest pause before another attempt to connect to a broker. Default: 1000. Without
+    effect: A broker that cannot be reached is tried again as retry.backoff.ms says.
     """
 
     connections_max_idle_ms: int | timedelta | str | None
-    """After how long an unused connection is closed. Default: 540000. Without effect: A connection
-    stays until the broker closes it, and is made again when it is needed.
+    """How long a connection may be unused before it is closed. Default: 540000. Without effect: A
+    connection stays until the broker closes it, and is made again when it is needed.
     """
 
     metadata_recovery_strategy: Literal["none", "rebootstrap"] | None
@@ -71,23 +73,23 @@ class ClientSettings(TypedDict, total=False):
     """
 
     metadata_recovery_rebootstrap_trigger_ms: int | timedelta | str | None
-    """How long no broker answers until the bootstrap servers are asked. Default: 300000. Without
-    effect: The bootstrap servers are asked whenever no known broker answers.
+    """How long no broker may have answered before the bootstrap servers are asked. Default: 300000.
+    Without effect: The bootstrap servers are asked whenever no known broker answers.
     """
 
     client_dns_lookup: Literal["use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"] | None
-    """How names of brokers are looked up. Default: use_all_dns_ips. Without effect: All addresses
-    of a name are tried, each time one is connected to.
+    """How the host names of brokers are looked up. Default: use_all_dns_ips. Without effect: All
+    addresses of a host name are tried whenever a connection is made.
     """
 
     send_buffer_bytes: int | str | None
-    """The size of a socket's send buffer; -1 leaves it to the system. Default: 131072. Without
-    effect: The operating system sizes the buffers of a connection as it is used.
+    """The size of a socket's send buffer; -1 leaves it to the operating system. Default: 131072.
+    Without effect: The operating system sizes the buffers of a connection as it is used.
     """
 
     receive_buffer_bytes: int | str | None
-    """The size of a socket's receive buffer; -1 leaves it to the system. Default: 65536. Without
-    effect: The operating system sizes the buffers of a connection as it is used.
+    """The size of a socket's receive buffer; -1 leaves it to the operating system. Default: 65536.
+    Without effect: The operating system sizes the buffers of a connection as it is used.
     """
 
     enable_metrics_push: bool | str | None
@@ -96,21 +98,21 @@ class ClientSettings(TypedDict, total=False):
     """
 
     metrics_sample_window_ms: int | timedelta | str | None
-    """The time over which metrics are sampled. Default: 30000. Without effect: Rates and averages
-    are over the last 30 to 60 seconds.
+    """The time that one sample of a metric covers. Default: 30000. Without effect: Rates and
+    averages are over the last 30 to 60 seconds.
     """
 
     metrics_num_samples: int | str | None
-    """How many samples metrics are made of. Default: 2. Without effect: Rates and averages are over
-    the last 30 to 60 seconds.
+    """How many samples a metric is computed from. Default: 2. Without effect: Rates and averages
+    are over the last 30 to 60 seconds.
     """
 
     metrics_recording_level: Literal["INFO", "DEBUG", "TRACE"] | None
     """How much is measured. Default: INFO. Without effect: All metrics are always recorded."""
 
     metric_reporters: str | Sequence[str] | None
-    """Classes that report metrics. Without effect: They are classes of Java; ask the client with
-    metrics().
+    """Classes that report metrics. Without effect: They are Java classes. Ask the client for its
+    metrics with metrics().
     """
 
 
@@ -136,22 +138,23 @@ class ProducerSettings(ClientSettings, total=False):
     """How long a batch that is not full waits for more records. Default: 5."""
 
     buffer_memory: int | str | None
-    """How much memory records may take that are not yet written. Default: 33554432."""
+    """How many bytes of memory the records that are not yet written may take. Default: 33554432."""
 
     buffer_full_policy: Literal["block", "drop"] | None
-    """What becomes of a record for which that memory has no room: its send waits for up to
-    max.block.ms, or it is dropped, counted and told to on_drop. Default: block.
+    """What becomes of a record for which buffer.memory has no room: with block, send waits for up
+    to max.block.ms; with drop, the record is dropped, counted, and reported to on_drop. Default:
+    block.
     """
 
     max_block_ms: int | timedelta | str | None
-    """How long a call may wait for memory, for a topic that is not known yet, or for a transaction
-    to be begun or ended. Default: 60000.
+    """How long a call may wait: for memory, for a topic that is not known yet, or for a transaction
+    to begin or end. Default: 60000.
     """
 
     exit_flush_timeout_ms: int | timedelta | str | None
-    """How long the end of the program waits for records of producers that nobody closed; 0 for not
-    at all. What is not written by then is logged. An AsyncProducer cannot be waited for, and is
-    logged only. Default: 10000.
+    """How long the end of the program waits for producers that nobody closed to write their
+    records; 0 for not at all. How many could not be written is logged. An AsyncProducer cannot be
+    waited for: only the log tells what it did not write. Default: 10000.
     """
 
     max_request_size: int | str | None
@@ -163,75 +166,83 @@ class ProducerSettings(ClientSettings, total=False):
     """How batches are compressed. Default: none."""
 
     compression_gzip_level: int | str | None
-    """How hard gzip tries, from 1 to 9; -1 leaves it to gzip. Default: -1."""
+    """The compression level of gzip, from 1 (fast) to 9 (small); -1 for gzip's own default.
+    Default: -1.
+    """
 
     compression_lz4_level: int | str | None
-    """How hard lz4 tries. Default: 9."""
+    """The compression level of lz4: higher is smaller and slower. Default: 9."""
 
     compression_zstd_level: int | str | None
-    """How hard zstd tries. Default: 3."""
+    """The compression level of zstd: higher is smaller and slower. Default: 3."""
 
     retries: int | str | None
-    """How often a batch is sent again; delivery.timeout.ms bounds it as well, and is usually what
-    should be changed. Default: 2147483647.
+    """How many times a batch is sent again. delivery.timeout.ms limits that too, and is usually the
+    better setting to change. Default: 2147483647.
     """
 
     delivery_timeout_ms: int | timedelta | str | None
-    """How long it may take until it is known what became of a record: linger, all attempts and the
-    pauses between them. Default: 120000.
+    """How long it may take to find out what became of a record, with linger.ms, all attempts and
+    the pauses between them. Default: 120000.
     """
 
     max_in_flight_requests_per_connection: int | str | None
-    """How many requests a broker may owe an answer. Without idempotence, more than 1 lets a retry
-    change the order. Default: 5.
+    """How many requests to a broker may be waiting for their answers. Without idempotence, more
+    than 1 means that a retry can change the order of records. Default: 5.
     """
 
     partitioner_ignore_keys: bool | str | None
-    """Whether the default partitioner treats records with keys like those without. Default: false.
+    """Whether the default partitioner treats records with a key like those without one. Default:
+    false.
     """
 
     partitioner_adaptive_partitioning_enable: bool | str | None
-    """Whether records without a key prefer partitions of which fewer batches wait to be sent.
+    """Whether records without a key prefer partitions for which fewer batches wait to be sent.
     Default: true.
     """
 
     partitioner_availability_timeout_ms: int | timedelta | str | None
-    """After how long without progress a partition gets no records without a key. Default: 0.
-    Without effect: A partition is avoided while it has no leader or many batches wait.
+    """How long a partition may make no progress before it gets no more records without a key.
+    Default: 0. Without effect: A partition is avoided while it has no leader or many batches wait.
     """
 
     metadata_max_idle_ms: int | timedelta | str | None
-    """How long an unused topic is remembered. Default: 300000. Without effect: A topic is
-    remembered as long as the producer lives.
+    """How long the metadata of an unused topic are kept. Default: 300000. Without effect: They are
+    kept as long as the producer lives.
     """
 
     partitioner_class: str | None
-    """The class that chooses partitions. Without effect: Give the constructor a partitioner."""
+    """The class that chooses partitions. Without effect: Pass a function to the constructor:
+    partitioner=...
+    """
 
     interceptor_classes: str | Sequence[str] | None
-    """The classes of interceptors. Without effect: Give the constructor interceptors."""
+    """The classes of interceptors. Without effect: Pass objects to the constructor:
+    interceptors=[...].
+    """
 
     transactional_id: str | None
-    """The name under which transactions are made; a new producer with the same name fences the old
-    one.
+    """The name under which the producer writes in transactions. A new producer with the same name
+    fences the old one.
     """
 
     transaction_timeout_ms: int | timedelta | str | None
     """How long a transaction may stay open before its coordinator aborts it. Default: 60000."""
 
     transaction_two_phase_commit_enable: bool | str | None
-    """Whether transactions can be prepared, and then stay open until they are decided. Default:
-    false.
+    """Whether transactions can be prepared, and then stay open until their outcome is decided.
+    Default: false.
     """
 
     spool_fsync: Literal["always", "interval", "never"] | None
-    """When the spool's files are forced to disk: before each send returns, every
-    spool.fsync.interval.ms, or never by us. A process that is killed loses nothing with any of
-    them; a machine that loses its power keeps only what was forced. Default: always.
+    """When the spool's files are forced to disk: before each send returns (always), every
+    spool.fsync.interval.ms (interval), or whenever the operating system does it (never). A process
+    that is killed loses nothing with any of them; a machine that loses power keeps only what was
+    forced. Default: always.
     """
 
     spool_fsync_interval_ms: int | timedelta | str | None
-    """How long a record may wait to be forced to disk if spool.fsync is interval. Default: 1000."""
+    """How long a record may wait to be forced to disk, with spool.fsync=interval. Default: 1000."""
 
     spool_max_bytes: int | str | None
     """How much disk the spool may take for what is not shipped yet. When it is full,
@@ -239,8 +250,8 @@ class ProducerSettings(ClientSettings, total=False):
     """
 
     spool_segment_bytes: int | str | None
-    """The size at which the spool begins a new file, at most a quarter of spool.max.bytes. Disk is
-    given back by whole files. Default: 16777216.
+    """The size at which the spool begins a new file, at most a quarter of spool.max.bytes. Disk
+    space is freed one whole file at a time. Default: 16777216.
     """
 
     spool_window_records: int | str | None
@@ -253,23 +264,23 @@ class ConsumerSettings(ClientSettings, total=False):
     """For `Consumer` and `AsyncConsumer`."""
 
     group_id: str | None
-    """The group that this consumer belongs to, with which it shares the partitions of its topics;
-    needed to subscribe and to commit.
+    """The group that this consumer belongs to: its members share the partitions of their topics.
+    Needed to subscribe and to commit.
     """
 
     group_instance_id: str | None
-    """The name of a static member, which may go and come back within session.timeout.ms without a
-    rebalance.
+    """The name of a static member: one that may leave and come back within session.timeout.ms
+    without a rebalance.
     """
 
     group_protocol: Literal["classic", "consumer"] | None
-    """Whether the members of the group share out the partitions themselves (classic) or the
-    coordinator does (consumer). Default: classic.
+    """Who assigns the partitions to the members of the group: one of the members (classic), or the
+    coordinator (consumer). Default: classic.
     """
 
     group_remote_assignor: str | None
-    """With group.protocol=consumer, the assignor that the coordinator uses, by its name; it chooses
-    if there is none.
+    """With group.protocol=consumer, the name of the assignor that the coordinator uses. Without
+    one, the coordinator chooses.
     """
 
     partition_assignment_strategy: AssignorLike | Sequence[AssignorLike] | None
@@ -278,13 +289,13 @@ class ConsumerSettings(ClientSettings, total=False):
     """
 
     session_timeout_ms: int | timedelta | str | None
-    """After how long without a heartbeat the coordinator takes this member for dead. Default:
-    45000.
+    """How long the coordinator may hear no heartbeat of this member before it considers it dead.
+    Default: 45000.
     """
 
     heartbeat_interval_ms: int | timedelta | str | None
-    """How often the coordinator hears of this member; at most a third of session.timeout.ms.
-    Default: 3000.
+    """How often this member sends a heartbeat to the coordinator; at most a third of
+    session.timeout.ms. Default: 3000.
     """
 
     max_poll_interval_ms: int | timedelta | str | None
@@ -293,60 +304,74 @@ class ConsumerSettings(ClientSettings, total=False):
     """
 
     max_poll_records: int | str | None
-    """How many records one call of poll returns at most. Default: 500."""
+    """How many records one call of poll returns at most. poll_arrow has a limit of its own.
+    Default: 500.
+    """
 
     enable_auto_commit: bool | str | None
-    """Whether what poll returned is committed by the calls of poll that follow. Default: true."""
+    """Whether later calls of poll commit what earlier ones returned, every auto.commit.interval.ms.
+    Default: true.
+    """
 
     auto_commit_interval_ms: int | timedelta | str | None
-    """How often that happens. Default: 5000."""
+    """How often poll commits, with enable.auto.commit. Default: 5000."""
 
     auto_offset_reset: str | None
-    """Where to read from if nothing is committed, or what is does not exist any more: earliest,
-    latest, none (an error), or by_duration:PnDTnHnMn.nS for records from that long ago on. Default:
-    latest.
+    """Where to start reading if the group has committed no offset, or one that does not exist any
+    more: earliest, latest, none (raise an error), or by_duration:PnDTnHnMn.nS for a time that long
+    ago. Default: latest.
     """
 
     isolation_level: Literal["read_uncommitted", "read_committed"] | None
-    """Whether records of open and aborted transactions are seen. Default: read_uncommitted."""
+    """Whether to return the records of transactions that are open or were aborted too
+    (read_uncommitted), or only what is committed (read_committed). Default: read_uncommitted.
+    """
 
     fetch_min_bytes: int | str | None
-    """How much a broker collects before it answers a fetch. Default: 1."""
+    """How many bytes a broker collects before it answers a fetch, for up to fetch.max.wait.ms.
+    Default: 1.
+    """
 
     fetch_max_bytes: int | str | None
-    """How much one answer to a fetch may hold; a larger first batch comes all the same. Default:
-    52428800.
+    """How many bytes one answer to a fetch may hold. A first batch that is larger is returned all
+    the same. Default: 52428800.
     """
 
     max_partition_fetch_bytes: int | str | None
-    """How much of it one partition may have. Default: 1048576."""
+    """How many bytes of one partition an answer to a fetch may hold. A first batch that is larger
+    is returned all the same. Default: 1048576.
+    """
 
     fetch_max_wait_ms: int | timedelta | str | None
-    """How long a broker waits for fetch.min.bytes. Default: 500."""
+    """How long a broker waits for fetch.min.bytes before it answers a fetch with less. Default:
+    500.
+    """
 
     check_crcs: bool | str | None
     """Whether the checksums of records are checked. Default: true."""
 
     corrupt_batch_policy: Literal["fail", "skip"] | None
-    """What happens at a batch that cannot be read: an error that names its offsets, again at each
-    poll until somebody seeks, or it is left out, counted and logged. Default: fail.
+    """What happens at a batch that cannot be read: with fail, every poll raises an error that names
+    its offsets, until somebody seeks; with skip, the batch is left out, counted and logged.
+    Default: fail.
     """
 
     client_rack: str | None
-    """Where this consumer is, so that it may read from a replica that is near."""
+    """Where this consumer is, so that it can read from a replica that is near."""
 
     allow_auto_create_topics: bool | str | None
-    """Whether subscribing to a topic may create it, if the broker does such things. Default: true.
+    """Whether subscribing to a topic may create it, on a cluster that creates topics automatically.
+    Default: true.
     """
 
     exclude_internal_topics: bool | str | None
-    """Whether a pattern leaves out internal topics. Default: true."""
+    """Whether a subscription by pattern leaves out internal topics. Default: true."""
 
     default_api_timeout_ms: int | timedelta | str | None
-    """How long calls wait that have no time limit of their own. Default: 60000."""
+    """How long a call may take that is not given a time limit of its own. Default: 60000."""
 
     interceptor_classes: str | Sequence[str] | None
-    """Classes that see records and commits. Without effect: Give the constructor objects:
+    """Classes that see records and commits. Without effect: Pass objects to the constructor:
     interceptors=[...].
     """
 
@@ -355,11 +380,11 @@ class AdminSettings(ClientSettings, total=False):
     """For `Admin` and `AsyncAdmin`."""
 
     default_api_timeout_ms: int | timedelta | str | None
-    """How long an operation may take with all its retries, unless the call says otherwise. Default:
-    60000.
+    """How long an operation may take, with all its retries, if the call has no time limit of its
+    own. Default: 60000.
     """
 
     retries: int | str | None
-    """How often a failed request is tried again. Default: 2147483647. Without effect: The time of
-    an operation bounds its retries, not their number.
+    """How many times a failed request is tried again. Default: 2147483647. Without effect: The time
+    of an operation bounds its retries, not their number.
     """

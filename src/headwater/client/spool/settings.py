@@ -9,16 +9,17 @@ _ROWS = (
         "spool.fsync",
         SettingKind.STRING,
         "always",
-        "When the spool's files are forced to disk: before each send returns, every"
-        " spool.fsync.interval.ms, or never by us. A process that is killed loses nothing with any"
-        " of them; a machine that loses its power keeps only what was forced.",
+        "When the spool's files are forced to disk: before each send returns (always), every"
+        " spool.fsync.interval.ms (interval), or whenever the operating system does it (never). A"
+        " process that is killed loses nothing with any of them; a machine that loses power keeps"
+        " only what was forced.",
         choices=("always", "interval", "never"),
     ),
     Setting(
         "spool.fsync.interval.ms",
         SettingKind.LONG,
         1000,
-        "How long a record may wait to be forced to disk if spool.fsync is interval.",
+        "How long a record may wait to be forced to disk, with spool.fsync=interval.",
         lower=1,
     ),
     Setting(
@@ -34,7 +35,7 @@ _ROWS = (
         SettingKind.INT,
         16 << 20,
         "The size at which the spool begins a new file, at most a quarter of spool.max.bytes. Disk"
-        " is given back by whole files.",
+        " space is freed one whole file at a time.",
         lower=1024,
     ),
     Setting(

@@ -165,10 +165,10 @@ def test_a_schema_chooses_columns_and_types(
     ("field", "sentence"),
     [
         (("vlaue", pa.binary()), "no column 'vlaue'; the nearest is 'value'"),
-        (("value", pa.string()), "'value' cannot be had as string"),
-        (("timestamp", pa.timestamp("ns")), "'timestamp' cannot be had as timestamp"),
-        (("headers", pa.list_(pa.binary())), "'headers' cannot be had as list"),
-        (("headers", pa.binary()), "'headers' cannot be had as binary"),
+        (("value", pa.string()), "'value' cannot be read as string"),
+        (("timestamp", pa.timestamp("ns")), "'timestamp' cannot be read as timestamp"),
+        (("headers", pa.list_(pa.binary())), "'headers' cannot be read as list"),
+        (("headers", pa.binary()), "'headers' cannot be read as binary"),
     ],
 )
 def test_other_columns_and_types_are_refused(field: tuple[str, pa.DataType], sentence: str) -> None:

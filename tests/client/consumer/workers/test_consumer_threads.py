@@ -133,5 +133,5 @@ def test_stopping_interrupts_a_retry() -> None:
 
 
 def test_there_is_at_least_one_thread() -> None:
-    with pytest.raises(ValueError, match="at least one"):
+    with pytest.raises(ValueError, match="at least 1"):
         ConsumerThreads(Consumers(0), print, 0)

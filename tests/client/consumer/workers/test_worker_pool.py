@@ -210,7 +210,7 @@ def test_a_rebalance_abandons_what_takes_too_long(caplog: pytest.LogCaptureFixtu
         consumer.rebalance("on_partitions_assigned", 0)
         gate.set()
         eventually(lambda: len(seen.records) == 31)
-    assert "1 records are still being handled" in caplog.text
+    assert "records that are still being handled (1)" in caplog.text
     assert sorted(one.offset for one in seen.records) == sorted([10, *range(30)])
     assert consumer.commits == {PARTITION_0: 30}
 

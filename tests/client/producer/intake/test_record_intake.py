@@ -394,10 +394,61 @@ def test_a_timestamp_of_its_own_is_kept_and_a_negative_one_refused() -> None:
     assert raised.value.code is ErrorCode.INVALID_TIMESTAMP
 
 
-@pytest.mark.parametrize("headers", [[("name",)], [(b"name", b"content")], [("name", "text")]])
+@pytest.mark.parametrize(
+    "headers", [[("name",)], [(b"name", b"content")], [("name", 5)], {"name": 5}, {5: b""}, "ab", 5]
+)
 def test_headers_that_are_none_are_refused(headers: Any) -> None:
-    with pytest.raises(SerializationError, match="header"):
+    with pytest.raises(SerializationError, match=r"[Hh]eader"):
         Intake().send(b"value", headers=headers)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"a": b"1", "b": "text", "c": None},
+        [("a", b"1"), ("b", "text"), ("c", None)],
+        (["a", bytearray(b"1")], ["b", "text"], ["c", None]),
+        iter([("a", memoryview(b"1")), ("b", b"text"), ("c", None)]),
+    ],
+)
+def test_headers_may_be_a_dict_or_pairs(headers: Any) -> None:
+    intake = Intake()
+    intake.send(b"none", partition=0, headers=None)
+    intake.send(b"some", partition=0, headers=headers)
+    empties: list[Any] = [None, {}, [], ()]
+    for empty in empties:
+        intake.send(b"none", partition=0, headers=empty)
+    batch = intake.routes[TOPIC].queues[0].open
+    assert batch is not None
+    some = (("a", b"1"), ("b", b"text"), ("c", None))
+    assert batch.headers == [(), some, (), (), (), ()]
+
+
+def test_interceptors_see_pairs_whatever_was_given() -> None:
+    class Adding(ProducerInterceptor):
+        def on_send(self, record: ProducerRecord) -> ProducerRecord:
+            assert isinstance(record.headers, tuple)
+            return record._replace(headers=[*record.headers, ("trace", "1")])
+
+    intake = Intake(interceptors=[Adding()])
+    intake.send(b"1", partition=0, headers={"a": b"1"})
+    intake.send(b"2", partition=0, headers=None)
+    batch = intake.routes[TOPIC].queues[0].open
+    assert batch is not None
+    assert batch.headers == [(("a", b"1"), ("trace", b"1")), (("trace", b"1"),)]
+
+
+def test_an_interceptor_that_returns_nothing_costs_no_record(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Forgetful:
+        def on_send(self, record: ProducerRecord) -> None:
+            pass
+
+    intake = Intake(interceptors=[Forgetful()])
+    intake.send(b"value", partition=0)
+    assert intake.stored() == {0: [(None, b"value")]}
+    assert "returned None from on_send" in caplog.text
 
 
 @pytest.mark.parametrize("timestamp_ms", [-1, 2**63, 1.5, True])

@@ -106,7 +106,6 @@ def test_a_commit_that_has_to_be_aborted(code: ErrorCode) -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        ErrorCode.INVALID_PRODUCER_EPOCH,
         ErrorCode.INVALID_TXN_STATE,
         ErrorCode.MESSAGE_TOO_LARGE,
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,

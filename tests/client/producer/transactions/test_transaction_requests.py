@@ -121,7 +121,7 @@ def test_an_abort_whose_end_is_refused_as_abortable_is_fatal() -> None:
 def test_a_plain_producer_has_no_transactions() -> None:
     operations = Conversation().manager.operations
     for operation in (operations.initialize, operations.begin, operations.commit):
-        with pytest.raises(KafkaError, match=r"no transactional\.id") as caught:
+        with pytest.raises(KafkaError, match=r"without a transactional\.id") as caught:
             operation()
         assert caught.value.code is ErrorCode.INVALID_TXN_STATE
 

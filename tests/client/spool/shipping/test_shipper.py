@@ -88,7 +88,7 @@ def test_never_more_than_the_window_is_sent_beyond_the_position(world: _World) -
     world.log.release(4)
     eventually(lambda: len(world.log.topics) > _WINDOW)
     assert len(world.log.topics) <= world.spool.position + _WINDOW
-    with pytest.raises(DeadlineError, match="records stay in it"):
+    with pytest.raises(DeadlineError, match="it still holds"):
         world.shipper.wait_shipped(50, 0.05)
 
 

@@ -71,7 +71,7 @@ def check_arrow_schema(schema: pyarrow.Schema) -> None:
             nearest = get_close_matches(field.name, _MAKERS, 1, 0.0)[0]
             raise ValueError(f"Records have no column {field.name!r}; the nearest is {nearest!r}.")
         if not _has_type(arrow, field.name, field.type):
-            raise ValueError(f"The column {field.name!r} cannot be had as {field.type}.")
+            raise ValueError(f"The column {field.name!r} cannot be read as {field.type}.")
 
 
 def columns_to_arrow(

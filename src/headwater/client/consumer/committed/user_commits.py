@@ -11,7 +11,7 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
@@ -19,6 +19,7 @@ from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMet
 from headwater.client.consumer.interceptors import Interceptors
 from headwater.client.consumer.metrics import ConsumerMetrics
 from headwater.client.errors import DeadlineError
+from headwater.client.given_items import given_mapping, given_number, given_partition
 from headwater.client.machines.completion import Completion
 
 _logger = logging.getLogger("headwater.client")
@@ -26,6 +27,8 @@ _logger = logging.getLogger("headwater.client")
 Offsets: TypeAlias = Mapping[TopicPartition, OffsetAndMetadata]
 #: Called with the offsets and the error, or None if they were committed.
 CommitCallback: TypeAlias = Callable[[Offsets, KafkaError | None], object]
+
+_EXAMPLE: Final = "{TopicPartition('orders', 0): 42}"
 
 
 class Commits(Protocol):
@@ -153,16 +156,20 @@ def as_offsets(
 ) -> dict[TopicPartition, OffsetAndMetadata]:
     """Offsets as users may give them, who need not have metadata for each."""
     return {
-        TopicPartition(*partition): OffsetAndMetadata(offset)
-        if isinstance(offset, int)
-        else OffsetAndMetadata(*offset)
-        for partition, offset in offsets.items()
+        given_partition(partition): _as_offset(offset)
+        for partition, offset in given_mapping(offsets, _EXAMPLE).items()
     }
+
+
+def _as_offset(given: OffsetAndMetadata | int) -> OffsetAndMetadata:
+    whole = OffsetAndMetadata(*given) if isinstance(given, tuple) else OffsetAndMetadata(given)
+    return whole._replace(offset=given_number(whole.offset, "The offset", lowest=0))
 
 
 def _warn(offsets: Offsets, error: KafkaError | None) -> None:
     if error is not None:
-        _logger.warning("The automatic commit of %d offsets failed: %s", len(offsets), error)
+        what = "one offset" if len(offsets) == 1 else f"{len(offsets)} offsets"
+        _logger.warning("The automatic commit of %s failed: %s", what, error)
 
 
 def _unknown(error: BaseException) -> KafkaError:

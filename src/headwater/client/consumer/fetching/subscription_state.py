@@ -29,6 +29,8 @@ class SubscriptionState:
         self.subscription = Subscription()
         self._partitions: dict[TopicPartition, PartitionState] = {}
         self._is_manual = False
+        #: Whether somebody has said what to read. Every poll asks.
+        self.is_chosen = False
 
     # -- the three ways --------------------------------------------------------------------------
 
@@ -45,7 +47,9 @@ class SubscriptionState:
         """Take over what is to be read; the partitions follow from rebalances."""
         names = frozenset(given_names(topics or ()))
         if not names and pattern is None:
-            raise SubscriptionError("Give topics or a pattern; unsubscribe() reads nothing.")
+            raise SubscriptionError(
+                "Give topics or a pattern. To read nothing, call unsubscribe()."
+            )
         if names and pattern is not None:
             raise SubscriptionError("Subscribe to topics by name or to a pattern, not to both.")
         if self._is_manual:
@@ -53,6 +57,8 @@ class SubscriptionState:
         if pattern is not None:
             if self.subscription.topics:
                 raise SubscriptionError(_MIXED.format("has subscribed by name"))
+            if not isinstance(pattern, str):
+                raise TypeError(f"The pattern cannot be {pattern!r}: it must be text.")
             try:
                 re.compile(pattern)
             except re.error as error:
@@ -62,6 +68,7 @@ class SubscriptionState:
         for name in sorted(names):
             validate_topic_name(name)
         self.subscription = Subscription(names, pattern)
+        self.is_chosen = True
         return self.subscription
 
     def assign(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
@@ -73,7 +80,7 @@ class SubscriptionState:
             validate_topic_name(name)
             if number < 0:
                 raise SubscriptionError(f"Topic {name!r} has no partition {number}.")
-        self._is_manual = bool(wanted)
+        self._is_manual = self.is_chosen = bool(wanted)
         removed = [partition for partition in self._partitions if partition not in set(wanted)]
         self.remove(removed)
         self.add(wanted)
@@ -83,7 +90,7 @@ class SubscriptionState:
         """Read nothing; returns what was read."""
         removed = list(self._partitions)
         self.subscription = Subscription()
-        self._is_manual = False
+        self._is_manual = self.is_chosen = False
         self._partitions.clear()
         return removed
 

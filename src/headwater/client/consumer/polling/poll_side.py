@@ -15,6 +15,7 @@ from headwater.base.ids import TopicPartition
 from headwater.client.columns.arrow.batches import ArrowPart, check_arrow_schema, columns_to_arrow
 from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
 from headwater.client.consumer.committed.user_commits import GroupCommits
+from headwater.client.consumer.errors import SubscriptionError
 from headwater.client.consumer.fetching.partition_state import PositionStep
 from headwater.client.consumer.fetching.subscription_state import SubscriptionState
 from headwater.client.consumer.interceptors import Interceptors
@@ -26,6 +27,7 @@ from headwater.client.consumer.polling.hand_out import HandOut
 from headwater.client.consumer.polling.paused_collection import paused_collection
 from headwater.client.consumer.polling.record_reader import RecordReader
 from headwater.client.consumer.record import ConsumerRecord
+from headwater.client.given_items import given_number, given_seconds
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,6 +36,11 @@ if TYPE_CHECKING:
 ARROW_RECORDS: Final = 1 << 16
 #: A membership need not hear of every poll, since its limits are in seconds.
 _POLLED_INTERVAL_S: Final = 0.05
+
+
+def record_limit(given: int | None, default: int) -> int:
+    """How many records a poll returns at most."""
+    return default if given is None else given_number(given, "max_records", lowest=0)
 
 
 class PollSide:
@@ -63,6 +70,19 @@ class PollSide:
         self._loop_time = loop_time
         self._tell_polled_s = 0.0
         self._failures = failures
+
+    def end_of_wait_s(self, now_s: float, timeout_s: float) -> float:
+        """Until when a poll may wait; raises if there is nothing that it could wait for."""
+        if not self._subscription.is_chosen:
+            raise SubscriptionError(
+                "This consumer has not subscribed to topics and has no partitions assigned: call "
+                "subscribe() or assign() before it is polled."
+            )
+        try:
+            return now_s + timeout_s
+        except TypeError:
+            given_seconds(timeout_s)
+            raise TypeError("timeout_s cannot be None: it must be a number of seconds.") from None
 
     def begin(self, now_s: float) -> None:
         """A poll begins: the group hears of it, and what the one before returned is committed."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from headwater.base.ids import TopicPartition
 from headwater.client.admin.offsets import NO_OFFSET, OffsetOperations, OffsetTime
@@ -11,7 +11,15 @@ from headwater.client.admin.outcomes import require_all
 from headwater.client.connection.cluster_connection import ClusterConnection
 from headwater.client.connection.cluster_metadata import PartitionInfo, TopicInfo
 from headwater.client.fetch.isolation import IsolationLevel
-from headwater.client.given_items import given_partitions
+from headwater.client.given_items import (
+    given_mapping,
+    given_number,
+    given_partition,
+    given_partitions,
+    given_topic,
+)
+
+_EXAMPLE: Final = "{TopicPartition('orders', 0): 1700000000000}"
 
 
 class OffsetAndTimestamp(NamedTuple):
@@ -42,12 +50,13 @@ class OffsetLookups:
     async def for_times(
         self, times_ms: Mapping[TopicPartition, int], timeout_s: float | None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        for partition, time_ms in times_ms.items():
-            if time_ms < 0:
-                raise ValueError(f"{time_ms} for {partition} is no time.")
+        times = {
+            given_partition(partition): given_number(time_ms, f"The time for {partition}", lowest=0)
+            for partition, time_ms in given_mapping(times_ms, _EXAMPLE).items()
+        }
         listed = require_all(
             await self._offsets.list_offsets(
-                times_ms, isolation_level=self._isolation_level, timeout_s=timeout_s
+                times, isolation_level=self._isolation_level, timeout_s=timeout_s
             )
         )
         return {
@@ -59,6 +68,7 @@ class OffsetLookups:
 
     async def partitions_for(self, topic: str, timeout_s: float | None) -> list[PartitionInfo]:
         """Asked anew, since partitions may have been added."""
+        given_topic(topic)
 
         async def attempt() -> TopicInfo:
             await self._connection.refresh([topic])

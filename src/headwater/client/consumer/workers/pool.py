@@ -64,7 +64,9 @@ class WorkerPool:
         clock: Clock | None = None,
     ) -> None:
         if worker_count < 1 or max_in_flight < 2:
-            raise ValueError("A pool has at least one worker, and two records under way.")
+            raise ValueError(
+                "A pool needs at least one worker, and at least two records under way."
+            )
         if consumer.commits_automatically:
             raise InvalidConfigError(
                 "A pool of workers needs enable.auto.commit=false: it commits what is done, while "
@@ -166,7 +168,7 @@ class WorkerPool:
 
     def _on_commit(self, offsets: Offsets, error: KafkaError | None) -> None:
         if error is not None:
-            _logger.warning("Offsets are not committed, and will be later: %s", error)
+            _logger.warning("Offsets could not be committed now, and will be later: %s", error)
             return
         with self._lock:
             self._windows.committed(offsets)
@@ -193,7 +195,9 @@ class WorkerPool:
         try:
             self._consumer.commit(offsets, self._revoke_timeout_s)
         except KafkaError as error:
-            _logger.warning("What is done is not committed, and will be done again: %s", error)
+            _logger.warning(
+                "What was handled could not be committed, and will be handled again: %s", error
+            )
 
     def _await_quiet(self, partitions: list[TopicPartition] | None) -> None:
         """Wait until nothing of these partitions, or of all, is being handled, or time is over."""
@@ -202,10 +206,10 @@ class WorkerPool:
         )
         if not is_quiet:
             _logger.warning(
-                "%d records are still being handled after %g s: they are not waited for, and may "
-                "be handled again.",
-                self._lanes.running_count(partitions),
+                "After %g s there are records that are still being handled (%d): they are not "
+                "waited for, and may be handled again.",
                 self._revoke_timeout_s,
+                self._lanes.running_count(partitions),
             )
 
     def _forget(self, partitions: list[TopicPartition]) -> None:

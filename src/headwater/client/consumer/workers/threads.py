@@ -51,7 +51,7 @@ class ConsumerThreads:
         close_timeout_s: float = 30.0,
     ) -> None:
         if thread_count < 1:
-            raise ValueError("There is at least one thread.")
+            raise ValueError("thread_count must be at least 1.")
         self._make_consumer = make_consumer
         self._handle = handle
         self._policy = policy or FailurePolicy.stop()
@@ -109,7 +109,7 @@ class ConsumerThreads:
                         self._failure = self._failure or error
                     self.stop()
                     return
-                _logger.warning("A consumer's thread failed and begins anew: %r", error)
+                _logger.warning("A consumer's thread failed and starts again: %r", error)
                 self._ending.wait(self._restart_backoff_s)
 
     def _consume(self) -> None:
@@ -166,7 +166,9 @@ class ConsumerThreads:
                     }
                 )
             except KafkaError as error:
-                _logger.warning("What is done is not committed, and may be done again: %s", error)
+                _logger.warning(
+                    "What was handled could not be committed, and may be handled again: %s", error
+                )
 
 
 def _first_of_each(records: Iterable[ConsumerRecord]) -> dict[TopicPartition, ConsumerRecord]:

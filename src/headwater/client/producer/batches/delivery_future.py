@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.errors import DeadlineError
+from headwater.client.given_items import given_seconds
 from headwater.client.producer.record_metadata import RecordMetadata
 
 
@@ -75,7 +76,7 @@ class DeliveryFuture:
 
     def _wait(self, timeout_s: float | None) -> RecordMetadata | KafkaError:
         batch = self._batch
-        if not batch.is_done and not wait_in_thread(batch, timeout_s):
+        if not batch.is_done and not wait_in_thread(batch, given_seconds(timeout_s)):
             raise DeadlineError(
                 f"A record for {batch.topic_partition} was not written within {timeout_s:g} s."
             )

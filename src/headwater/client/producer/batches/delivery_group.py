@@ -8,6 +8,7 @@ from typing import Any
 
 from headwater.base.errors import KafkaError
 from headwater.client.errors import DeadlineError
+from headwater.client.given_items import given_seconds
 from headwater.client.producer.batches.batch import ProduceBatch
 from headwater.client.producer.batches.delivery_future import done_on_loop
 from headwater.client.producer.record_metadata import RecordMetadata
@@ -63,7 +64,7 @@ class DeliveryGroup:
     def _wait(self, timeout_s: float | None) -> None:
         event = threading.Event()
         self.add_done_callback(lambda _: event.set())
-        if not event.wait(timeout_s):
+        if not event.wait(given_seconds(timeout_s)):
             raise DeadlineError(f"Not all of {len(self)} records were written in {timeout_s:g} s.")
 
     def _result(self) -> list[RecordMetadata]:

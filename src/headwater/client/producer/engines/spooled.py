@@ -13,13 +13,15 @@ from headwater.base.clocks import Clock
 from headwater.base.errors import KafkaError
 from headwater.base.ids import validate_topic_name
 from headwater.base.settings import SettingError, SettingValues
-from headwater.client.kafka_errors.record_errors import InvalidTimestampError
+from headwater.client.errors import ClientClosedError
+from headwater.client.given_items import given_seconds
 from headwater.client.machines.background_loop import forked_error
 from headwater.client.producer.batches.delivery_future import DeliveryFuture
 from headwater.client.producer.engines.open_producers import WaitForExit
 from headwater.client.producer.intake.send_options import SendOptions
 from headwater.client.producer.intake.serialized_record import TIMESTAMP_MAX
 from headwater.client.producer.intake.serializers import checked_headers
+from headwater.client.producer.intake.wrong_arguments import check_place, wrong_timestamp
 from headwater.client.producer.record import ProducerRecord
 from headwater.client.producer.record_metadata import OnDelivery
 from headwater.client.spool.sends import SpooledSends
@@ -40,6 +42,7 @@ class SpooledEngine:
         self.name = f"The producer on the spool {os.fspath(spool_dir)}"
         self.exit_flush_s = values.integer("exit.flush.timeout.ms") / 1000
         self._is_forked = False
+        self._is_closed = False
         self._options = options
         interceptors = options.interceptors
         self._spool = SpooledSends(
@@ -53,18 +56,18 @@ class SpooledEngine:
 
     def send(self, record: ProducerRecord, on_delivery: OnDelivery | None) -> DeliveryFuture:
         """Take a record; it is on disk, as `spool.fsync` wants it, when this returns."""
-        if self._is_forked:
-            raise forked_error()
+        self._check_open()
         options = self._options
         if options.interceptors:
             record = options.interceptors.on_send(record)
         try:
+            check_place(record.topic, record.partition)
             validate_topic_name(record.topic)
             key = options.serialize_key(record.topic, record.key)
             value = options.serialize_value(record.topic, record.value)
             timestamp_ms = options.wall_ms() if record.timestamp_ms is None else record.timestamp_ms
             if type(timestamp_ms) is not int or not 0 <= timestamp_ms <= TIMESTAMP_MAX:
-                raise InvalidTimestampError(f"A timestamp cannot be {timestamp_ms!r}.")
+                raise wrong_timestamp(timestamp_ms)
             return self._spool.append(
                 record.topic,
                 record.partition,
@@ -79,13 +82,21 @@ class SpooledEngine:
             raise
 
     def flush(self, timeout_s: float | None) -> None:
-        self._spool.flush(timeout_s)
+        self._check_open()
+        self._spool.flush(given_seconds(timeout_s))
+
+    def _check_open(self) -> None:
+        if self._is_forked:
+            raise forked_error()
+        if self._is_closed:
+            raise ClientClosedError("The producer is closed.")
 
     def metrics(self) -> dict[str, float]:
         return self._spool.metrics()
 
     def close(self, timeout_s: float | None) -> None:
         if not self._is_forked:
+            self._is_closed = True
             self._spool.close(timeout_s)
             self._options.interceptors.close()
 

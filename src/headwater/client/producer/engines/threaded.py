@@ -138,7 +138,7 @@ class ThreadedEngine:
             raise ClientClosedError("The producer was closed.") from None
 
     def flush(self, timeout_s: float | None) -> None:
-        self.run(self._core.flush_within(timeout_s))
+        self.run(self._core.flush_for_user(timeout_s))
 
     def metrics(self) -> dict[str, float]:
         return self._core.metrics()

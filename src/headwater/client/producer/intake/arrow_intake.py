@@ -26,6 +26,7 @@ from headwater.client.producer.intake.record_intake import (
     Wait,
 )
 from headwater.client.producer.intake.topic_route import TopicRoute
+from headwater.client.producer.intake.wrong_arguments import check_place
 
 if TYPE_CHECKING:
     import pyarrow
@@ -78,6 +79,7 @@ class ArrowIntake:
         from headwater.client.columns.encoding.arrow_encoder import encode_arrow
 
         self._intake.check(None)
+        check_place(topic, partition)
         while (route := self._routes.get(topic)) is None:
             validate_topic_name(topic)
             yield ForTopic(topic, is_known=False)

@@ -7,7 +7,7 @@ tracing must never cost a record.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from headwater.base.errors import KafkaError
 from headwater.client.producer.record import ProducerRecord
@@ -34,20 +34,36 @@ class Interceptors:
     """Calls all of them. Any object with some of the methods will do."""
 
     def __init__(self, interceptors: Iterable[object]) -> None:
+        if not isinstance(interceptors, Iterable):
+            raise TypeError(f"interceptors cannot be {interceptors!r}: give a list of them.")
         self._interceptors = list(interceptors)
 
     def __bool__(self) -> bool:
         return bool(self._interceptors)
 
     def on_send(self, record: ProducerRecord) -> ProducerRecord:
+        headers = record.headers
+        if headers is None or isinstance(headers, Mapping):
+            # They need not care about the form in which the user gave them.
+            record = record._replace(headers=tuple(headers.items() if headers else ()))
         for interceptor in self._interceptors:
             on_send = getattr(interceptor, "on_send", None)
             if on_send is None:
                 continue
             try:
-                record = on_send(record)
+                returned = on_send(record)
             except Exception:
                 _logger.exception("%r failed in on_send.", interceptor)
+                continue
+            if isinstance(returned, ProducerRecord):
+                record = returned
+            else:
+                _logger.error(
+                    "%r returned %r from on_send, and not a ProducerRecord: the record goes on as "
+                    "it was.",
+                    interceptor,
+                    returned,
+                )
         return record
 
     def on_acknowledgement(self, metadata: RecordMetadata | None, error: KafkaError | None) -> None:

@@ -73,5 +73,5 @@ def make_partitioner(given: PartitionerLike | None) -> Partitioner | None:
     if given is None or type(given) is DefaultPartitioner:
         return None
     if not callable(given):
-        raise TypeError(f"The partitioner {given!r} cannot be called.")
+        raise TypeError(f"The partitioner {given!r} must be a function.")
     return given

@@ -13,10 +13,8 @@ from typing import Any, NamedTuple, TypeAlias
 from headwater.base.errors import KafkaError
 from headwater.base.ids import validate_topic_name
 from headwater.client.errors import UnknownTopicError
-from headwater.client.kafka_errors.record_errors import (
-    InvalidTimestampError,
-    MessageTooLargeError,
-)
+from headwater.client.given_items import given_topic
+from headwater.client.kafka_errors.record_errors import MessageTooLargeError
 from headwater.client.partitioner import partition_for_key
 from headwater.client.producer.batches.accumulator import RecordAccumulator
 from headwater.client.producer.batches.batch import ProduceBatch
@@ -29,12 +27,12 @@ from headwater.client.producer.intake.serialized_record import (
     HEADER_OVERHEAD_BYTES,
     RECORD_OVERHEAD_BYTES,
     TIMESTAMP_MAX,
-    Headers,
     SerializedRecord,
 )
 from headwater.client.producer.intake.serializers import checked_headers
 from headwater.client.producer.intake.topic_route import TopicRoute
-from headwater.client.producer.record import ProducerRecord
+from headwater.client.producer.intake.wrong_arguments import wrong_timestamp
+from headwater.client.producer.record import HeadersLike, ProducerRecord
 from headwater.client.producer.record_metadata import OnDelivery, RecordMetadata
 
 
@@ -59,7 +57,8 @@ Wait: TypeAlias = ForTopic | ForMemory | ForTurn
 CheckMaySend: TypeAlias = Callable[[PartitionQueue], None]
 #: The signature of `RecordIntake.offer`.
 Offer: TypeAlias = Callable[
-    [str, Any, Any, int | None, Headers, int | None, OnDelivery | None], DeliveryFuture | None
+    [str, Any, Any, int | None, HeadersLike | None, int | None, OnDelivery | None],
+    DeliveryFuture | None,
 ]
 
 
@@ -120,7 +119,7 @@ class RecordIntake:
         value: Any,
         key: Any,
         partition: int | None,
-        headers: Headers,
+        headers: HeadersLike | None,
         timestamp_ms: int | None,
         on_delivery: OnDelivery | None,
     ) -> DeliveryFuture | None:
@@ -170,7 +169,7 @@ class RecordIntake:
                 batch.keys = [None] * index
                 batch.keys.append(key)
             if batch.headers is not None:
-                batch.headers.append(headers)
+                batch.headers.append(())
             if on_delivery is not None:
                 batch.notify(index, on_delivery)
         finally:
@@ -210,10 +209,10 @@ class RecordIntake:
         topic = record.topic
         self.check(None)
         while (route := self._routes.get(topic)) is None:
-            validate_topic_name(topic)
+            validate_topic_name(given_topic(topic))
             yield ForTopic(topic, is_known=False)
         key, value = self.serialized(record)
-        if record.partition is not None and not 0 <= record.partition < len(route.queues):
+        if record.partition is not None and record.partition >= len(route.queues):
             # It may have been added a moment ago.
             yield ForTopic(topic, is_known=True)
             route = self._routes.get(topic, route)
@@ -272,7 +271,7 @@ class RecordIntake:
         headers = checked_headers(record.headers)
         timestamp_ms = self._wall_ms() if record.timestamp_ms is None else record.timestamp_ms
         if type(timestamp_ms) is not int or not 0 <= timestamp_ms <= TIMESTAMP_MAX:
-            raise InvalidTimestampError(f"A timestamp cannot be {timestamp_ms!r}.")
+            raise wrong_timestamp(timestamp_ms)
         size_bytes = RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"")
         for name, content in headers:
             size_bytes += HEADER_OVERHEAD_BYTES + 4 * len(name) + len(content or b"")

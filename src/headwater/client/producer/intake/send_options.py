@@ -43,6 +43,8 @@ def make_send_options(
     on_drop: OnDrop | None,
     wall_ms: Callable[[], int],
 ) -> SendOptions:
+    if on_drop is not None and not callable(on_drop):
+        raise TypeError(f"on_drop cannot be {on_drop!r}: it must be a function.")
     chain = Interceptors(interceptors)
     own_partitioner = make_partitioner(partitioner)
     has_serializers = key_serializer is not None or value_serializer is not None

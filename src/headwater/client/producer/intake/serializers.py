@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from headwater.base.errors import InvalidRecordError
+from headwater.client.producer.record import HeadersLike
 from headwater.wire.records import Header
 
 
@@ -26,6 +27,15 @@ SerializerLike: TypeAlias = Serializer | Callable[[Any], bytes | None]
 Serialize: TypeAlias = Callable[[str, Any], bytes | None]
 
 
+_FITTING: Final = (
+    (str, "StringSerializer()"),
+    (bool, "JsonSerializer()"),
+    (int, "IntegerSerializer()"),
+    (object, "JsonSerializer()"),
+)
+_HEADERS: Final = "give a dict or pairs, as in {'source': b'web'} or [('source', b'web')]"
+
+
 class SerializationError(InvalidRecordError):
     """A key or a value that cannot be turned into bytes."""
 
@@ -36,7 +46,7 @@ class BytesSerializer:
     """Takes what is bytes already: bytes, bytearray or memoryview."""
 
     def serialize(self, topic: str, data: Any) -> bytes | None:
-        return _as_bytes(data, "A value", "")
+        return _as_bytes(data, "What BytesSerializer was given", "")
 
 
 class StringSerializer:
@@ -67,11 +77,16 @@ class IntegerSerializer:
         return self._pack(data)
 
 
+def _hint(role: str, data: object) -> str:
+    """Which serializer would do."""
+    fitting = next(text for kind, text in _FITTING if isinstance(data, kind))
+    return f": encode it, or give the producer {role}_serializer={fitting}"
+
+
 def serialize_with(serializer: SerializerLike | None, role: str) -> Serialize:
     """One function for all kinds of serializers; `role` is "key" or "value"."""
     if serializer is None:
-        hint = f": give the producer a {role}_serializer"
-        return lambda topic, data: _as_bytes(data, f"A {role}", hint)
+        return lambda topic, data: _as_bytes(data, f"The {role}", _hint(role, data))
     if isinstance(serializer, Serializer):
         serialize: Serialize = serializer.serialize
     elif callable(serializer):
@@ -82,8 +97,8 @@ def serialize_with(serializer: SerializerLike | None, role: str) -> Serialize:
 
     else:
         raise TypeError(
-            f"The {role} serializer {serializer!r} is neither a function nor has it "
-            "a method serialize(topic, data)."
+            f"The {role} serializer {serializer!r} must be a function, or have a method "
+            "serialize(topic, data)."
         )
 
     def checked(topic: str, data: Any) -> bytes | None:
@@ -95,23 +110,40 @@ def serialize_with(serializer: SerializerLike | None, role: str) -> Serialize:
             raise SerializationError(
                 f"A {role} for topic {topic!r} could not be serialized: {error}"
             ) from error
-        return _as_bytes(serialized, f"A {role} that the serializer made", "")
+        return _as_bytes(serialized, f"The {role} that the serializer made", "")
 
     return checked
 
 
-def checked_headers(headers: Sequence[Header]) -> tuple[Header, ...]:
-    """The headers of a record, if they are pairs of text and bytes."""
+def checked_headers(headers: HeadersLike | None) -> tuple[Header, ...]:
+    """The headers of a record as it holds them."""
     if not headers:
         return ()
+    is_several = isinstance(headers, Iterable) and not isinstance(headers, str | bytes)
+    if not is_several:
+        raise SerializationError(f"Headers cannot be {headers!r}: {_HEADERS}.")
     checked: list[Header] = []
-    for header in headers:
-        if len(header) != 2 or not isinstance(header[0], str):
-            raise SerializationError(
-                f"A header must be a pair of text and bytes or None, not {header!r}."
-            )
-        checked.append((header[0], _as_bytes(header[1], f"The header {header[0]!r}", "")))
+    for header in headers.items() if isinstance(headers, Mapping) else headers:
+        is_pair = isinstance(header, tuple | list) and len(header) == 2
+        if not is_pair or not isinstance(header[0], str):
+            raise SerializationError(f"A header cannot be {header!r}: {_HEADERS}.")
+        checked.append((header[0], _header_value(*header)))
     return tuple(checked)
+
+
+def _header_value(name: str, value: object) -> bytes | None:
+    if isinstance(value, str):
+        try:
+            return value.encode()
+        except UnicodeEncodeError as error:
+            raise SerializationError(f"The header {name!r} cannot be UTF-8: {error}.") from None
+    try:
+        return _as_bytes(value, "", "")
+    except SerializationError:
+        raise SerializationError(
+            f"The header {name!r} is of type {type(value).__name__}: its value must be bytes, text "
+            "or None."
+        ) from None
 
 
 def _as_bytes(data: Any, subject: str, hint: str) -> bytes | None:
@@ -119,4 +151,6 @@ def _as_bytes(data: Any, subject: str, hint: str) -> bytes | None:
         return data
     if isinstance(data, bytes | bytearray | memoryview):
         return bytes(data)
-    raise SerializationError(f"{subject} must be bytes or None, not {type(data).__name__}{hint}.")
+    raise SerializationError(
+        f"{subject} is of type {type(data).__name__}, and not bytes or None{hint}."
+    )

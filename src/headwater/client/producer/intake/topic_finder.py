@@ -39,7 +39,14 @@ class TopicFinder:
         self._wake = wake
         #: Who waits for news, in the order in which they came.
         self._news: dict[asyncio.Future[None], None] = {}
+        #: Why nobody has to be waited for any more.
+        self._ended: KafkaError | None = None
         upkeep.on_change(self._learned)
+
+    @property
+    def waiter_count(self) -> int:
+        """How many wait for a topic; from any thread."""
+        return len(self._news)
 
     async def find(self, wait: ForTopic, timeout_s: float) -> None:
         """Wait until a topic is known; raises what the cluster says, or that time is over."""
@@ -53,6 +60,7 @@ class TopicFinder:
                 while wait.name not in self.routes or (
                     wait.is_known and self._upkeep.version == version
                 ):
+                    self._check_goes_on()
                     self._wake()
                     await self._next_news()
                     error = self._error_of(wait.name)
@@ -64,8 +72,17 @@ class TopicFinder:
             cause = error or self._upkeep.failure
             reason = f": {cause}" if cause is not None else "."
             raise TopicNotKnownError(
-                f"Topic {wait.name!r} is not known within max.block.ms{reason}"
+                f"Topic {wait.name!r} was not found within max.block.ms{reason}"
             ) from cause
+
+    def end(self, error: KafkaError) -> None:
+        """The producer cannot go on: whoever waits hears why."""
+        self._ended = error
+        self._tell_news()
+
+    def _check_goes_on(self) -> None:
+        if self._ended is not None:
+            raise type(self._ended)(*self._ended.args)
 
     def _error_of(self, name: str) -> KafkaError | None:
         try:
@@ -86,6 +103,9 @@ class TopicFinder:
     def _learned(self) -> None:
         for name in sorted(self._upkeep.topics):
             self._learn_route(name)
+        self._tell_news()
+
+    def _tell_news(self) -> None:
         for news in self._news:
             if not news.done():
                 news.set_result(None)

@@ -102,7 +102,8 @@ class BatchSettlement:
                 batch.succeed(outcome.base_offset, outcome.log_append_time_ms)
             case Verdict.FAIL:
                 self._metrics.failed(batch, now_s)
-                batch.fail(error, outcome.record_errors)
+                told = error if self._manager is None else self._manager.told(error)
+                batch.fail(told, outcome.record_errors)
 
     def _verdict(self, batch: ProduceBatch, outcome: Outcome, now_s: float) -> Verdict:
         error = outcome.error
@@ -134,9 +135,11 @@ class BatchSettlement:
             self._give_up(batch, self._expired(batch), now_s)
 
     def _expired(self, batch: ProduceBatch) -> BatchExpiredError:
+        count, place = batch.record_count, batch.topic_partition
+        what = f"A record for {place} was" if count == 1 else f"{count} records for {place} were"
         text = (
-            f"{batch.record_count} records for {batch.topic_partition} were not written "
-            f"within delivery.timeout.ms, which is {self._delivery_timeout_s * 1000:g}."
+            f"{what} not written within delivery.timeout.ms, which is "
+            f"{self._delivery_timeout_s * 1000:g}."
         )
         if batch.last_failure is not None:
             text += f" What stood in the way: {batch.last_failure}"

@@ -103,6 +103,17 @@ def may_be_granted(error: KafkaError) -> bool:
     return error.code in _MAY_BE_GRANTED
 
 
-def as_final(error: KafkaError) -> KafkaError:
+def as_final(error: KafkaError, transactional_id: str | None) -> KafkaError:
     """Coordinators of older versions call a fenced producer's epoch invalid."""
-    return ProducerFencedError(error.detail) if error.code in _FENCED else error
+    if error.code not in _FENCED:
+        return error
+    if transactional_id is None:
+        return ProducerFencedError(
+            "This producer is not usable any more: the cluster does not accept its epoch. Close "
+            "it, and make a new one."
+        )
+    return ProducerFencedError(
+        "This producer is fenced and not usable any more: another one has taken over the "
+        f"transactional.id {transactional_id!r}, or a transaction was open for longer than "
+        "transaction.timeout.ms. What it had not committed is aborted. Close this producer."
+    )

@@ -20,11 +20,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
-from headwater.base.errors import KafkaError
+from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.base.settings import SettingValues
 from headwater.client.connection.coordinator_cache import CoordinatorCache
 from headwater.client.connection.retry import RetryPolicy
+from headwater.client.kafka_errors import ProducerFencedError
 from headwater.client.machines.ask import Ask
 from headwater.client.producer.idempotence.identity import (
     NO_IDENTITY,
@@ -70,7 +71,7 @@ class TransactionManager:
         self.transactional_id = values.optional_text("transactional.id")
         self.is_transactional = self.transactional_id is not None
         is_two_phase = values.boolean("transaction.two.phase.commit.enable")
-        self._producer = ProducerState()
+        self._producer = ProducerState(self.transactional_id)
         #: What the user can do.
         self.operations = TransactionOperations(
             self._producer, is_transactional=self.is_transactional, is_two_phase=is_two_phase
@@ -151,7 +152,7 @@ class TransactionManager:
         """Whether a batch that has no numbers yet may be sent."""
         producer = self._producer
         if self.is_transactional:
-            if producer.state not in WRITING:
+            if producer.state not in WRITING or producer.epoch_doubt is not None:
                 return False
             if not producer.is_version_2 and not producer.contents.has_added(topic_partition):
                 return False
@@ -162,7 +163,8 @@ class TransactionManager:
     def may_resend(self, batch: SequencedBatch) -> bool:
         """Whether a batch that has its numbers may be sent again."""
         producer = self._producer
-        return producer.state is not State.FATAL_ERROR and producer.book.may_resend(batch)
+        may_write = producer.state is not State.FATAL_ERROR and producer.epoch_doubt is None
+        return may_write and producer.book.may_resend(batch)
 
     def sequence(self, batch: SequencedBatch) -> None:
         """Give a batch its numbers, unless it has some; to be called before it is sent."""
@@ -178,6 +180,10 @@ class TransactionManager:
         producer = self._producer
         if producer.state is State.FATAL_ERROR:
             return Verdict.FAIL
+        if self._is_doubt(error):
+            # It waits for the coordinator's word: then it fails, and so do all others.
+            producer.epoch_doubt = producer.epoch_doubt or error
+            return Verdict.RETRY
         judgement = judge(
             producer.book,
             batch,
@@ -191,6 +197,19 @@ class TransactionManager:
             producer.doom(error)
         self._close_gaps()
         return judgement.verdict
+
+    def _is_doubt(self, error: KafkaError) -> bool:
+        """Whether the leader's error leaves open if the producer is fenced."""
+        return (
+            self.is_transactional
+            and error.code is ErrorCode.INVALID_PRODUCER_EPOCH
+            and self._producer.state in WRITING
+        )
+
+    def told(self, error: KafkaError) -> KafkaError:
+        """What the user hears of a batch's error: one word for all that is fenced."""
+        fatal = self.fatal_error
+        return fatal if isinstance(fatal, ProducerFencedError) else error
 
     def given_up(self, batch: SequencedBatch, error: KafkaError, now_s: float) -> None:
         """Its time is over; whether it was written is not known, if it was sent at all."""

@@ -98,9 +98,7 @@ class TransactionOperations:
 
     def _check(self, *allowed: State, what: str) -> None:
         if not self._is_transactional:
-            raise InvalidTxnStateError(
-                f"One cannot {what} with a producer that has no transactional.id."
-            )
+            raise InvalidTxnStateError(f"A producer without a transactional.id cannot {what}.")
         self._producer.check_state(*allowed, what=what)
 
     def _check_two_phase(self) -> None:

@@ -10,9 +10,17 @@ from typing import Any
 
 from headwater.base.checks import check
 from headwater.base.errors import KafkaError
-from headwater.client.kafka_errors import InvalidTxnStateError, error_for
+from headwater.client.errors import ClientClosedError
+from headwater.client.kafka_errors import (
+    InvalidTxnStateError,
+    ProducerFencedError,
+    error_for,
+)
 from headwater.client.machines.completion import Completion
-from headwater.client.producer.idempotence.identity import PreparedTransactionState
+from headwater.client.producer.idempotence.identity import (
+    PreparedTransactionState,
+    ProducerIdentity,
+)
 from headwater.client.producer.idempotence.sequence_book import SequenceBook
 from headwater.client.producer.transactions.contents import TransactionContents
 from headwater.client.producer.transactions.coordinator_errors import as_final
@@ -20,7 +28,8 @@ from headwater.client.producer.transactions.states import DOOMED, OPEN, State, m
 
 
 class ProducerState:
-    def __init__(self) -> None:
+    def __init__(self, transactional_id: str | None = None) -> None:
+        self._transactional_id = transactional_id
         self.state = State.UNINITIALIZED
         #: Why the transaction has to be aborted, or the producer cannot go on.
         self.error: KafkaError | None = None
@@ -29,6 +38,11 @@ class ProducerState:
         #: Whether the cluster speaks the second version of the transaction protocol, as far as the
         #: transaction at hand is concerned.
         self.is_version_2 = False
+        #: A leader's word that the epoch is old, while the coordinator is asked what that means: a
+        #: newer producer, or just a transaction that took too long.
+        self.epoch_doubt: KafkaError | None = None
+        #: What the next transaction begins with, where the coordinator has ended this one already.
+        self.next_identity: ProducerIdentity | None = None
         #: Whether the producer has to ask for a new epoch after this transaction, because numbers
         #: of this one are in doubt or the protocol changes.
         self.needs_new_epoch = False
@@ -68,6 +82,7 @@ class ProducerState:
         """The transaction has to be aborted, unless there is none or that is happening."""
         if self.state not in OPEN:
             return
+        self.epoch_doubt = None
         if not self.is_version_2:
             self.needs_new_epoch = True
         if self.state in DOOMED:
@@ -82,7 +97,8 @@ class ProducerState:
         """The producer cannot go on."""
         if self.state is State.FATAL_ERROR:
             return
-        self.error = self.abort_due = as_final(error)
+        self.epoch_doubt = None
+        self.error = self.abort_due = as_final(error, self._transactional_id)
         self.move(State.FATAL_ERROR)
         self.contents.give_up(self.error, keep_asked=False)
         self.fail_operation(self.error)
@@ -92,8 +108,12 @@ class ProducerState:
         if self.state in allowed:
             return
         error = self.error
+        if isinstance(error, ClientClosedError):
+            raise ClientClosedError("The producer is closed.")
+        if isinstance(error, ProducerFencedError):
+            raise ProducerFencedError(error.detail)
         if self.state is State.FATAL_ERROR and error is not None:
             raise error_for(error.code, f"This producer is not usable any more: {error}")
         if self.state is State.ABORTABLE_ERROR and error is not None:
             raise error_for(error.code, f"The transaction has to be aborted: {error}")
-        raise InvalidTxnStateError(f"One cannot {what} while the producer is {self.state.value}.")
+        raise InvalidTxnStateError(f"The producer cannot {what} while it is {self.state.value}.")

@@ -63,6 +63,8 @@ class TransactionSteps:
             return self._initialize()
         if producer.state not in OPEN or producer.state is State.ABORTABLE_ERROR:
             return None
+        if producer.epoch_doubt is not None and producer.state is not State.ABORTING:
+            return self._ask_about_epoch()
         return self._add_partitions() or self._offsets() or self._end(is_flushed)
 
     def _initialize(self) -> Step:
@@ -154,6 +156,23 @@ class TransactionSteps:
         )
         return Step(question, _nothing, self._ended, is_end=True)
 
+    def _ask_about_epoch(self) -> Step:
+        """Nothing but an abort can follow, and its answer tells a fenced producer from others."""
+        producer = self._producer
+        question = self._requests.end(
+            producer.book.identity, is_commit=False, is_version_2=producer.is_version_2
+        )
+        return Step(question, _nothing, self._not_fenced, is_end=True)
+
+    def _not_fenced(self, answer: EndTxnResponse) -> None:
+        """The transaction took too long, and is over: the user has yet to hear of that."""
+        producer = self._producer
+        if answer.producer_id != NONE:
+            producer.next_identity = ProducerIdentity(answer.producer_id, answer.producer_epoch)
+        if producer.epoch_doubt is not None:
+            producer.doom(producer.epoch_doubt)
+        producer.contents.clear()
+
     def _ended(self, answer: EndTxnResponse) -> None:
         if answer.producer_id != NONE:
             identity = ProducerIdentity(answer.producer_id, answer.producer_epoch)
@@ -165,7 +184,11 @@ class TransactionSteps:
         """The transaction is over; perhaps a new epoch is needed before the next one."""
         producer = self._producer
         producer.contents.clear()
-        producer.error = None
+        producer.error = producer.epoch_doubt = None
+        if producer.next_identity is not None:
+            producer.book.start_anew(producer.next_identity)
+            producer.next_identity = None
+            producer.needs_new_epoch = False
         producer.prepared = PreparedTransactionState()
         was_version_2 = producer.is_version_2
         self.learn_version()

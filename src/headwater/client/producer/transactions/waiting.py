@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
+from headwater.client.consumer.committed.user_commits import as_offsets
 from headwater.client.consumer.membership.membership import GroupIdentity
-from headwater.client.kafka_errors import InvalidTxnStateError
+from headwater.client.kafka_errors import InvalidTxnStateError, error_for
 from headwater.client.machines.completion import Completion
 from headwater.client.producer.idempotence.identity import PreparedTransactionState
 from headwater.client.producer.transactions.coordinator_errors import TransactionPendingError
@@ -57,10 +58,12 @@ class Transactions:
     async def send_offsets(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int], group: GroupIdentity
     ) -> None:
-        whole = {
-            topic_partition: OffsetAndMetadata(offset) if isinstance(offset, int) else offset
-            for topic_partition, offset in offsets.items()
-        }
+        whole = as_offsets(offsets)
+        if not isinstance(group, GroupIdentity):
+            raise TypeError(
+                f"The group cannot be {group!r}: give consumer.group_identity(), so that a member "
+                "that was replaced cannot commit."
+            )
         await self._do(
             "send_offsets_to_transaction", lambda: self._operations.send_offsets(whole, group)
         )
@@ -82,6 +85,11 @@ class Transactions:
     def is_open(self) -> bool:
         """Whether a transaction was begun that nobody has ended or prepared."""
         return self._operations.state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR)
+
+    def check_goes_on(self) -> None:
+        """Raise what this producer cannot go on after."""
+        if (error := self._manager.fatal_error) is not None:
+            raise error_for(error.code, error.detail)
 
     async def close(self) -> None:
         """Abort what is open, since nobody else could before it times out.
@@ -112,6 +120,9 @@ class Transactions:
             self._unclaimed = None if completion.is_done else (name, completion)
 
     def _check_claimed(self, name: str) -> None:
+        if self._manager.fatal_error is not None:
+            # What it comes to is known: every call is told.
+            self._unclaimed = None
         if self._unclaimed is not None and self._unclaimed[0] != name:
             raise InvalidTxnStateError(
                 f"{self._unclaimed[0]}() was called and its outcome is not known yet: call it "

@@ -106,10 +106,12 @@ class Shipper:
                 lambda: self._settled >= number or self._has_ended, timeout_s
             )
         if not is_shipped or self._settled < number:
+            count = number - self._settled
+            left = "1 record" if count == 1 else f"{count} records"
             waited = "before it was closed" if timeout_s is None else f"within {timeout_s:g} s"
             raise DeadlineError(
                 f"The spool {self._spool.directory} was not shipped {waited};"
-                f" {number - self._settled} records stay in it until they are."
+                f" it still holds {left}."
             )
 
     def stop(self, timeout_s: float | None = None) -> bool:
