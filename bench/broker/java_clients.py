@@ -51,7 +51,8 @@ class JavaClients:
             "produce",
             *("--topic", topic, "--throughput", "-1"),
             *("--num-records", str(record_count), "--record-size", str(record_size_bytes)),
-            *("--producer-props", f"bootstrap.servers={server.bootstrap}"),
+            *("--bootstrap-server", server.bootstrap),
+            *(("--command-property",) if properties else ()),
             *(f"{name}={value}" for name, value in properties.items()),
         )
         return parse_producer_report(text, record_size_bytes)
@@ -61,7 +62,7 @@ class JavaClients:
         text = self._run(
             "consume",
             *("--bootstrap-server", server.bootstrap, "--topic", topic),
-            *("--messages", str(record_count), "--hide-header", "--timeout", "30000"),
+            *("--num-records", str(record_count), "--hide-header", "--timeout", "30000"),
         )
         return parse_consumer_report(text)
 

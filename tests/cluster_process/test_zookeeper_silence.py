@@ -114,7 +114,7 @@ def start_members(
             topic,
             protocol,
             directory / f"{group}-{name}.txt",
-            "--consumer.config",
+            "--command-config",
             str(settings),
         )
         members[name] = StartedJava(stack.enter_context(java))

@@ -14,7 +14,7 @@ import pytest
 
 from headwater.testing.apache_kafka import run_tool
 from tests.support.kafka.node import require_apache_kafka
-from tests.support.other_clients.brokers import BrokerUnderTest
+from tests.support.other_clients.brokers import HEADWATER, BrokerUnderTest
 from tests.support.other_clients.confluent import ConfluentClient
 from tests.support.other_clients.contract import Message
 from tests.support.waiting import eventually
@@ -80,8 +80,8 @@ def test_console_producer_and_consumer(
     topic = make_topic()
     java.run(
         "console-producer", "--topic", topic, "--compression-codec", "zstd", "--sync",
-        "--property", "parse.key=true", "--property", "parse.headers=true",
-        "--property", "null.marker=NULL",
+        "--reader-property", "parse.key=true", "--reader-property", "parse.headers=true",
+        "--reader-property", "null.marker=NULL",
         input="a:1,b:2\tk1\tv1\nNULL\tk2\tNULL\nNULL\tNULL\tGröße 你好\n",
     )  # fmt: skip
     assert [(each.key, each.value, each.headers) for each in confluent.consume(topic, 0)] == [
@@ -92,8 +92,9 @@ def test_console_producer_and_consumer(
     confluent.produce(topic, [Message(b"v4", b"k4", (("h", b"x"),))])
     printed = java.run(
         "console-consumer", "--topic", topic, "--partition", "0", "--offset", "1",
-        "--max-messages", "3", "--property", "print.key=true", "--property", "print.headers=true",
-        "--property", "print.offset=true", "--property", "null.literal=NULL",
+        "--max-messages", "3",
+        "--formatter-property", "print.key=true", "--formatter-property", "print.headers=true",
+        "--formatter-property", "print.offset=true", "--formatter-property", "null.literal=NULL",
     )  # fmt: skip
     assert printed.splitlines() == [
         "Offset:1\tNO_HEADERS\tk2\tNULL",
@@ -247,9 +248,19 @@ def test_producer_performance(
         "producer-perf-test",
         [
             "--topic", topic, "--num-records", "20000", "--record-size", "100",
-            "--throughput", "-1", "--producer-props", f"bootstrap.servers={java.bootstrap}",
+            "--throughput", "-1", "--bootstrap-server", java.bootstrap, "--command-property",
             f"acks={acks}", "compression.type=lz4",
         ],
     ).stdout  # fmt: skip
     assert report.strip().splitlines()[-1].startswith("20000 records sent, ")
     assert confluent.end_offsets(topic) == (0, 20_000)
+
+
+def test_features(java: JavaTools, broker: BrokerUnderTest) -> None:
+    told = java.run("features", "describe")
+    levels = dict(re.findall(r"Feature: (\S+).* FinalizedVersionLevel: (\S+)", told))
+    shared = {"group.version": "1", "transaction.version": "2"}
+    assert shared.items() <= levels.items()
+    if broker.kind == HEADWATER:
+        # A client would use what a feature stands for.
+        assert levels == shared

@@ -8,6 +8,7 @@ import pytest
 
 from headwater.testing.broker_process import BrokerProcess
 from tests.support.kafka.node import small_node
+from tests.support.other_clients.questions.directories import cordoned_directories
 from tests.support.other_clients.questions.offsets import deleted_records, fetches, offsets
 from tests.support.other_clients.questions.questions import Conversation, common_versions
 from tests.support.other_clients.questions.security import switched_off
@@ -61,6 +62,7 @@ def connections(
         fetches,
         elections,
         the_cluster,
+        cordoned_directories,
         # Last: what has settings from here on, Kafka lists for ever.
         named_settings,
         switched_off,

@@ -181,7 +181,7 @@ def test_console_consumer(
         printed = java.run(
             "console-consumer", "--topic", topic, "--group", group, "--from-beginning",
             "--max-messages", str(len(expected)),
-            "--consumer-property", f"group.protocol={protocol}",
+            "--command-property", f"group.protocol={protocol}",
         )  # fmt: skip
         assert printed.split() == expected
     assert committed(connection, group, topic) == (5, 0)

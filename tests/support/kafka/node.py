@@ -2,6 +2,7 @@
 
 import importlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ from headwater.testing.apache_kafka import (
     ApacheKafkaUnavailableError,
     Installation,
     KafkaNode,
+    find_clients,
     find_installation,
     resolve,
+    resolve_clients,
 )
 from tests.support.requirements import skip_or_fail
 
@@ -19,6 +22,8 @@ SMALL_NODE_PROPERTIES = {
     # seconds by default.
     "broker.session.timeout.ms": "1500",
     "broker.heartbeat.interval.ms": "150",
+    # A group would keep each assignment for a second by default.
+    "group.consumer.assignment.interval.ms": "0",
     # By default there are 50 each, all to be opened at a start.
     "offsets.topic.num.partitions": "2",
     "transaction.state.log.num.partitions": "2",
@@ -26,19 +31,30 @@ SMALL_NODE_PROPERTIES = {
 
 
 def require_apache_kafka() -> Installation:
-    """The pinned Apache Kafka; the running test is skipped, or failed, where there is none.
+    """The pinned Apache Kafka; the running test is skipped, or failed, where there is none."""
+    return _required("Apache Kafka", find_installation, resolve)
 
-    A test run fetches it only on a machine where nothing may be skipped: elsewhere the one who runs
-    the tests decides about a download.
+
+def require_java_client() -> Installation:
+    """The pinned Java client; the running test is skipped, or failed, where there is none."""
+    return _required("Apache Kafka's Java client", find_clients, resolve_clients)
+
+
+def _required(
+    what: str, find: Callable[[], Installation | None], fetch: Callable[[], Installation]
+) -> Installation:
+    """A test run fetches it only on a machine where nothing may be skipped.
+
+    Elsewhere the one who runs the tests decides about a download.
     """
     try:
         must_run = os.environ.get("HEADWATER_REQUIRE_ALL") == "1"
-        kafka = resolve() if must_run else find_installation()
+        kafka = fetch() if must_run else find()
     except ApacheKafkaUnavailableError as unavailable:
         skip_or_fail(str(unavailable))
     if kafka is None:
         skip_or_fail(
-            "this test needs Apache Kafka: "
+            f"this test needs {what}: "
             "fetch it once with `python -m headwater.testing.apache_kafka resolve`"
         )
     return kafka

@@ -21,9 +21,9 @@ BASE_TIMESTAMP_MS = 1_700_000_000_000
 TIMEOUT_S = 60.0
 CONSOLE_OPTIONS = [
     *("--batch-size", "1024"),
-    *("--property", "parse.key=true"),
-    *("--property", "parse.headers=true"),
-    *("--property", "null.marker=NULL"),
+    *("--reader-property", "parse.key=true"),
+    *("--reader-property", "parse.headers=true"),
+    *("--reader-property", "null.marker=NULL"),
 ]
 
 
@@ -124,7 +124,7 @@ class KafkaWriter:
             "--throughput": "1000",
             "--transactional-id": "java",
             "--transaction-duration-ms": "20",
-            "--producer-props": f"bootstrap.servers={self.node.bootstrap}",
+            "--bootstrap-server": self.node.bootstrap,
         }
         arguments = [text for option in options.items() for text in option]
         run_tool("producer-perf-test", [*arguments, "--payload-monotonic"])

@@ -12,7 +12,7 @@ from headwater.testing.apache_kafka import (
     TimeIndexEntry,
     parse_dump,
 )
-from headwater.testing.apache_kafka.dump import ERRORS_FOLLOW
+from headwater.testing.apache_kafka.dump import ERRORS_FOLLOW, without_false_gaps
 
 LOG = "/data/t-0/00000000000000000000.log"
 BATCH = (
@@ -140,6 +140,15 @@ def test_what_a_decoder_renders_has_another_size_than_the_record() -> None:
     assert dump.complaints == []
 
 
+def test_the_start_of_a_segment_is_no_gap() -> None:
+    real = "Non-consecutive offsets in b.log\n  5 is followed by 9\n"
+    false = "Non-consecutive offsets in a.log\n  -1 is followed by 26\n"
+    both = "Non-consecutive offsets in c.log\n  -1 is followed by 3\n  5 is followed by 9\n"
+    assert without_false_gaps(false + real + both) == real + real.replace("b.log", "c.log")
+    assert without_false_gaps(real + false) == real
+    assert without_false_gaps("") == ""
+
+
 def test_indexes_and_snapshots() -> None:
     dump = parse_dump(
         "Dumping a.index\noffset: 24 position: 4120\n"
@@ -151,7 +160,7 @@ def test_indexes_and_snapshots() -> None:
         "OptionalLong[31] lastTimestamp: 1700000000009 firstSequence: 4 lastSequence: 5 "
         "lastOffset: 32 offsetDelta: 1 timestamp: 1700000000008\n"
         "producerId: 8 producerEpoch: 0 coordinatorEpoch: -1 currentTxnFirstOffset: "
-        "OptionalLong.empty lastTimestamp: -1 \n"
+        "OptionalLong.empty lastTimestamp: -1\n"
     )
     assert dump.file("a.index").offset_entries == [OffsetIndexEntry(24, 4120)]
     assert dump.file("a.timeindex").time_entries == [TimeIndexEntry(1700000000003, 24)]

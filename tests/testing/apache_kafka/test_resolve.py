@@ -10,11 +10,14 @@ import pytest
 
 from headwater.java.installation import cache_root, find_java
 from headwater.testing.apache_kafka import (
+    CLIENTS_VERSION,
     KAFKA_VERSION,
     TOOLS,
     ApacheKafkaUnavailableError,
+    find_clients,
     find_installation,
     resolve,
+    resolve_clients,
 )
 from headwater.testing.apache_kafka.resolve import RELEASE
 from tests.support.kafka.node import require_apache_kafka
@@ -122,6 +125,19 @@ def test_it_is_fetched_once(program: Program) -> None:
     assert resolve(progress.append) == find_installation() == kafka
     assert len(progress) == 3
     assert len(maven_runs()) == 1
+
+
+def test_the_java_client_is_another_release(program: Program) -> None:
+    program("java", JAVA_17)
+    program("mvn", MAVEN)
+    kafka = resolve()
+    assert find_clients() is None
+    clients = resolve_clients()
+    assert clients == find_clients() != kafka
+    pom = (clients.directory / "pom.xml").read_text()
+    assert f"<artifactId>kafka-clients</artifactId><version>{CLIENTS_VERSION}</version>" in pom
+    assert find_installation() == kafka
+    assert len(maven_runs()) == 2
 
 
 def test_many_at_once_fetch_it_once(program: Program) -> None:

@@ -77,8 +77,8 @@ _ABORTED = re.compile(
 _PRODUCER = re.compile(
     rf"producerId: {_INTEGER} producerEpoch: {_INTEGER} coordinatorEpoch: {_INTEGER} "
     rf"currentTxnFirstOffset: (?:OptionalLong)?(?:\.empty|\[?{_INTEGER}\]?) "
-    rf"lastTimestamp: {_INTEGER} "
-    rf"(?:firstSequence: {_INTEGER} lastSequence: {_INTEGER} lastOffset: {_INTEGER} "
+    rf"lastTimestamp: {_INTEGER}"
+    rf"(?: firstSequence: {_INTEGER} lastSequence: {_INTEGER} lastOffset: {_INTEGER} "
     rf"offsetDelta: {_INTEGER} timestamp: {_INTEGER})?"
 )
 # Where text in a record ends at the latest, whatever the sizes say.
@@ -90,6 +90,19 @@ _REMARK = re.compile(
     r"Log starting offset: \d+|KRaft bootstrap snapshot|Snapshot end offset: \d+, epoch: \d+"
     r"|.* is empty\.|.* passed sanity check\.|"
 )
+
+
+# Of every segment but a log's first.
+_FALSE_GAP = re.compile(r"^  -1 is followed by \d+\n", re.M)
+_WITHOUT_GAPS = re.compile(r"^Non-consecutive offsets in .*\n(?! )", re.M)
+
+
+def without_false_gaps(errors: str) -> str:
+    """Errors without what the dumper says since it was written anew in Java, for Kafka 4.3.
+
+    It takes the first offset of a segment for one that follows -1.
+    """
+    return _WITHOUT_GAPS.sub("", _FALSE_GAP.sub("", errors))
 
 
 def parse_dump(text: str) -> Dump:

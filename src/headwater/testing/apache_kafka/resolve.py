@@ -1,4 +1,8 @@
-"""The one release of Apache Kafka that Headwater is measured against."""
+"""The releases of Apache Kafka that Headwater is measured against.
+
+One is the broker to compare with, and its tools; the other is the newest Java client, which is
+released to Maven Central ahead of brokers at times, with the definitions of all messages in it.
+"""
 
 from collections.abc import Callable
 
@@ -6,7 +10,8 @@ from headwater.java.installation import Installation
 from headwater.java.installation import ProgramUnavailableError as ApacheKafkaUnavailableError
 from headwater.java.release import Release
 
-KAFKA_VERSION = "4.1.2"
+KAFKA_VERSION = "4.3.1"
+CLIENTS_VERSION = "4.4.0"
 # Kafka's artifacts log through SLF4J 1.7 and leave the choice behind it open; its own distribution
 # chooses Log4j 2, and so does this one.
 LOG4J_VERSION = "2.25.3"
@@ -47,20 +52,47 @@ RELEASE = Release(
     ),
 )
 
+CLIENTS_RELEASE = Release(
+    program="Apache Kafka's Java client",
+    version=CLIENTS_VERSION,
+    directory_name=f"kafka-clients-{CLIENTS_VERSION}",
+    project_name="java-client-to-test-with",
+    artifacts=(
+        ("org.apache.kafka", "kafka-clients", CLIENTS_VERSION),
+        ("org.apache.logging.log4j", "log4j-slf4j-impl", LOG4J_VERSION),
+    ),
+    java_version_min=11,
+    download_size_mb=25,
+    archived_jars=("kafka-clients-", "log4j-", "lz4-", "slf4j-", "snappy-", "zstd-"),
+)
+
 __all__ = [
+    "CLIENTS_VERSION",
     "KAFKA_VERSION",
     "ApacheKafkaUnavailableError",
     "Installation",
+    "find_clients",
     "find_installation",
     "resolve",
+    "resolve_clients",
 ]
 
 
 def find_installation() -> Installation | None:
-    """The pinned release if it is in the cache already; nothing is fetched."""
+    """The pinned broker if it is in the cache already; nothing is fetched."""
     return RELEASE.find()
 
 
+def find_clients() -> Installation | None:
+    """The pinned Java client if it is in the cache already; nothing is fetched."""
+    return CLIENTS_RELEASE.find()
+
+
 def resolve(report: Callable[[str], None] = lambda line: None) -> Installation:
-    """The pinned release, fetched through Maven if it is not in the cache yet."""
+    """The pinned broker, fetched through Maven if it is not in the cache yet."""
     return RELEASE.resolve(report)
+
+
+def resolve_clients(report: Callable[[str], None] = lambda line: None) -> Installation:
+    """The pinned Java client, fetched through Maven if it is not in the cache yet."""
+    return CLIENTS_RELEASE.resolve(report)

@@ -16,7 +16,7 @@ from headwater.java.processes import (
     kill_process,
     start_process,
 )
-from headwater.testing.apache_kafka.dump import ERRORS_FOLLOW
+from headwater.testing.apache_kafka.dump import ERRORS_FOLLOW, without_false_gaps
 from headwater.testing.apache_kafka.resolve import Installation, resolve
 
 TOOLS = {
@@ -32,7 +32,7 @@ TOOLS = {
     "consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
     "delegation-tokens": "org.apache.kafka.tools.DelegationTokenCommand",
     "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
-    "dump-log": "kafka.tools.DumpLogSegments",
+    "dump-log": "org.apache.kafka.tools.DumpLogSegments",
     "e2e-latency": "org.apache.kafka.tools.EndToEndLatency",
     "features": "org.apache.kafka.tools.FeatureCommand",
     "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
@@ -140,7 +140,7 @@ def dump_log(
         args = ["--files", ",".join(some), *flags]
         result = run_tool("dump-log", args, timeout_s=timeout_s, check_exit=False, kafka=kafka)
         reports.append(result.stdout)
-        errors.append(result.stderr)
+        errors.append(without_false_gaps(result.stderr))
         if result.returncode != 0:
             errors.append(f"dump-log ended with exit code {result.returncode}\n")
     return "".join([*reports, f"{ERRORS_FOLLOW}\n", *errors])

@@ -125,10 +125,10 @@ def test_old_messages(tmp_path: Path) -> None:
     assert lines[1:] == [
         f"offset: 0 position: 0 NoTimestampType: -1 size: 28 magic: 0 compresscodec: none "
         f"crc: {crcs[0]} isvalid: true",
-        f"| offset: 0 NoTimestampType: -1 keySize: 1 valueSize: 1 isValid: true crc: {crcs[0]}}}",
+        f"| offset: 0 NoTimestampType: -1 keySize: 1 valueSize: 1 isValid: true crc: {crcs[0]}",
         f"offset: 1 position: 28 LogAppendTime: 9 size: 36 magic: 1 compresscodec: none "
         f"crc: {crcs[1]} isvalid: true",
-        f"| offset: 1 LogAppendTime: 9 keySize: 1 valueSize: 1 isValid: true crc: {crcs[1]}}}",
+        f"| offset: 1 LogAppendTime: 9 keySize: 1 valueSize: 1 isValid: true crc: {crcs[1]}",
     ]
 
 

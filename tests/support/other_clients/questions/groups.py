@@ -46,19 +46,37 @@ SEVERAL_LEAVE = 3
 _MADE_UP = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
+#: Fields that hold an epoch of a group or a member.
+_EPOCHS = ("member_epoch", "group_epoch", "assignment_epoch")
+
+
 class GroupConversation(Conversation):
-    """Keeps answers without the ids that a coordinator makes up for members."""
+    """Keeps answers without the ids that a coordinator makes up for members.
+
+    Epochs are kept as if a group began with 1. Since Kafka 4.3 that is what a group has before its
+    first member, who gets 2.
+    """
+
+    epoch_shift = 0
 
     def ask(
         self, label: str, make: Callable[[int], Message], versions: range | None = None
     ) -> None:
         super().ask(label, make, versions)
         for key in [key for key in self.answers if key.startswith(f"{label} v")]:
-            self.answers[key] = _without_ids(self.answers[key])
+            self.answers[key] = self._shifted(_without_ids(self.answers[key]))
 
     def ask_this(self, label: str, message: Message, versions: range | None = None) -> None:
         """Ask the same in every version."""
         self.ask(label, lambda _: message, versions)
+
+    def _shifted(self, value: object) -> object:
+        if isinstance(value, dict):
+            return {
+                key: each - self.epoch_shift if key in _EPOCHS and each > 0 else self._shifted(each)
+                for key, each in value.items()
+            }
+        return [self._shifted(each) for each in value] if isinstance(value, list) else value
 
 
 def _without_ids(value: object) -> object:
@@ -353,9 +371,13 @@ def a_group_of_the_newer_kind(conversation: GroupConversation) -> None:
 
     def beat(label: str, **fields: Any) -> None:
         merged = {"group_id": "newer", **fields}
+        if merged.get("member_epoch", 0) > 0:
+            merged["member_epoch"] += talk.epoch_shift
         talk.ask_this(label, ConsumerGroupHeartbeatRequest(**merged), range(1, 2))
 
     first, second = "first-member-id", "second-member-id"
+    joined = talk.connection.ask(ConsumerGroupHeartbeatRequest(member_id=first, **joining), 1)
+    talk.epoch_shift = joined.member_epoch - 1
     beat("first joins", member_id=first, **joining)
     beat("first joins again", member_id=first, **joining)
     beat("first tells", member_id=first, member_epoch=1, topic_partitions=[])
@@ -385,16 +407,17 @@ def a_group_of_the_newer_kind(conversation: GroupConversation) -> None:
     beat("second joins", member_id=second, instance_id="static", **joining)
     beat("its name is taken", member_id="third-member-id", instance_id="static", **joining)
     beat("first is told", member_id=first, member_epoch=1)
+    epoch = 1 + talk.epoch_shift
     for label, who in {
-        "first": (1, first),
-        "first ahead": (2, first),
-        "stranger": (1, "stranger"),
+        "first": (epoch, first),
+        "first ahead": (epoch + 1, first),
+        "stranger": (epoch, "stranger"),
         "nobody": (-1, ""),
     }.items():
         talk.ask(
             f"commit of {label}",
             _commit(topic_id, "newer", who[0], who[1], topic="assigned"),
-            range(8, 10),
+            range(8, 11),
         )
     talk.ask_this(
         "older heartbeat",

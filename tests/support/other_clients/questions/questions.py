@@ -45,9 +45,16 @@ _OWN = frozenset(
         "cluster_authorized_operations",
     }
 )
-#: Kafka gives a new cluster the first by itself. The others Kafka 4.1 does not have.
+#: Kafka gives a new cluster the first by itself. The others Kafka 4.3 does not have.
 _OWN_SETTINGS = frozenset(
-    {"min.insync.replicas", "records.validation", "max.decompressed.message.bytes"}
+    {
+        "min.insync.replicas",
+        "records.validation",
+        "max.decompressed.message.bytes",
+        "errors.deadletterqueue.group.enable",
+        "remote.copy.lag.bytes",
+        "remote.copy.lag.ms",
+    }
 )
 #: What an older answer says in the place of an error: no wording, but a word.
 _NO_ERROR = "NONE"

@@ -156,7 +156,7 @@ def commit_offset(
         group_id=group,
         producer_id=producer.producer_id,
         producer_epoch=producer.epoch,
-        generation_id=generation,
+        generation_id_or_member_epoch=generation,
         member_id=member_id,
         group_instance_id=instance_id,
         topics=[TxnOffsetCommitRequestTopic(name=topic, partitions=[partition])],

@@ -86,8 +86,7 @@ def record_line(item: RecordItem) -> str:
         names = ",".join(_header_name(name) for name, _ in record.headers)
         line += f" sequence: {item.sequence} headerKeys: [{names}]"
     elif header.attributes & COMPRESSION_MASK == 0:
-        # The stray brace is Apache's.
-        line += f" isValid: true crc: {header.crc}}}"
+        line += f" isValid: true crc: {header.crc}"
     if item.marker is not None:
         marker = item.marker
         line += f" endTxnMarker: {marker.type.name} coordinatorEpoch: {marker.coordinator_epoch}"
@@ -115,11 +114,11 @@ def _producer_line(entry: ProducerEntry) -> str:
         f"producerId: {entry.producer_id} producerEpoch: {entry.producer_epoch} "
         f"coordinatorEpoch: {entry.coordinator_epoch} "
         f"currentTxnFirstOffset: {_optional(entry.transaction_first_offset)} "
-        f"lastTimestamp: {entry.last_timestamp} "
+        f"lastTimestamp: {entry.last_timestamp}"
     )
     for batch in entry.batches[:1]:
         line += (
-            f"firstSequence: {batch.first_sequence} lastSequence: {batch.last_sequence} "
+            f" firstSequence: {batch.first_sequence} lastSequence: {batch.last_sequence} "
             f"lastOffset: {batch.last_offset} offsetDelta: {batch.offset_delta} "
             f"timestamp: {batch.timestamp}"
         )
