@@ -33,7 +33,7 @@ clients works as it is. The last table says why.
 
 ERRORS_HEADING: Final = """# Errors of clients
 
-Written by `make docs` from the tables in the source: every error code of Kafka 4.1, and its class
+Written by `make docs` from the tables in the source: every error code of Kafka 4.4, and its class
 in `headwater.errors`. All of them are `KafkaError`s, with a `code`, `retriable` and `advice`. Those
 that may pass when the same is tried again are `RetriableError`s: by the time you see one, the
 client has tried for as long as its settings say.

@@ -1,20 +1,31 @@
-"""Writes the classes under src/headwater/wire/messages/ from the schemas of the kio package.
+"""Writes the classes under src/headwater/wire/messages/ from Kafka's own definitions.
 
     python -m tools.generate_messages
 
+The definitions are in the jar of Kafka's Java client, which Maven fetches if it is not there yet.
 The files it writes are committed, and a test compares them with what this program would write, so
-they are never edited by hand. Only this program and tests need kio: Headwater does not import it.
+they are never edited by hand.
 """
 
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from tools.kio_fields import EmptyList, FieldSchema, NewStruct, SchemaConflictError, Versions
-from tools.message_schemas import ClassSchema, MessageSchema, ModuleSchema, module_schemas
+from headwater.testing.apache_kafka import resolve_clients
+from tools.message_definitions import Versions, message_definitions
+from tools.message_schemas import (
+    ClassSchema,
+    EmptyList,
+    FieldSchema,
+    MessageSchema,
+    ModuleSchema,
+    NewStruct,
+    SchemaConflictError,
+    module_schemas,
+)
 
 MESSAGES_FOLDER: Final = Path(__file__).parent.parent / "src" / "headwater" / "wire" / "messages"
 
@@ -38,13 +49,17 @@ _PACKAGE_DOCSTRING: Final = (
 
 def main() -> None:
     """Rewrite the folder."""
-    write_messages(MESSAGES_FOLDER)
+    write_messages(MESSAGES_FOLDER, resolve_clients().jars)
 
 
-def write_messages(folder: Path) -> None:
-    """Write all modules into `folder`, formatted, and delete modules that are gone from it."""
+def write_messages(folder: Path, jars: Iterable[Path]) -> None:
+    """Write all modules into `folder`, formatted, and delete modules that are gone from it.
+
+    One of `jars` is that of Kafka's client.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    texts = {module.name: module_text(module) for module in module_schemas()}
+    modules = module_schemas(message_definitions(jars))
+    texts = {module.name: module_text(module) for module in modules}
     texts["__init__"] = _PACKAGE_DOCSTRING
     for path in folder.glob("*.py"):
         if path.stem not in texts:
@@ -77,7 +92,7 @@ def module_text(module: ModuleSchema) -> str:
 
 def _docstring(module: ModuleSchema) -> str:
     first = module.messages[0]
-    name = first.kio_name.removesuffix("Request")
+    name = first.name.removesuffix("Request")
     what = "a value" if module.api_key is None else f"API {module.api_key}"
     versions = _range_in_words(first.versions)
     return (

@@ -1,34 +1,65 @@
-"""Kafka's messages, each as the union of all its versions, drawn from the kio package.
+"""Kafka's messages as Headwater has them: which there are, and the classes and fields of each.
 
-kio holds one frozen dataclass per message and version. Here the versions of a message are laid over
-each other: a field then knows in which versions it exists, in which it may be null and in which it
-is tagged. Whatever does not fit that picture (versions with a gap, a field whose type or default
-changes, two orders of the same fields) raises `SchemaConflictError`, so that nothing is lost
-without notice when kio moves on.
+A definition of Kafka's describes all versions of a message at once: a field knows in which versions
+it exists, in which it may be null and in which it is tagged. Here that becomes rows for the classes
+that `generate_messages` writes. What does not fit them raises `SchemaConflictError`, so that
+nothing is lost without notice when Kafka moves on.
 """
 
-import dataclasses
-import importlib
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+import builtins
+import re
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
 
-import kio.schema
-from kio.schema.index import api_key_map
-
-from tools.kio_fields import FieldSchema, SchemaConflictError, Versions, field_in_version
+from tools.message_definitions import Definition, Versions, versions_within
 
 # Share groups, Kafka Streams' groups and the Raft quorum are outside what Headwater speaks.
 SKIPPED_WORDS: Final = frozenset({"share", "streams", "voter", "vote", "epoch", "snapshot"})
+SKIPPED: Final = frozenset({"unregister_controller"})
 KEPT_ANYWAY: Final = frozenset({"offset_for_leader_epoch"})
-# Kafka's default for these is null, which kio leaves out.
-NULL_DEFAULTS: Final = frozenset(
-    {
-        "ConsumerGroupHeartbeatRequest.topic_partitions",
-        "ListPartitionReassignmentsRequest.topics",
-    }
-)
-DATA_MODULES: Final = ("consumer_protocol_assignment", "consumer_protocol_subscription")
+DATA_MESSAGES: Final = ("ConsumerProtocolAssignment", "ConsumerProtocolSubscription")
+
+_IMPLICIT_DEFAULTS: Final[dict[str, object]] = {
+    "bool": False,
+    "int8": 0,
+    "int16": 0,
+    "uint16": 0,
+    "int32": 0,
+    "int64": 0,
+    "float64": 0.0,
+    "string": "",
+    "bytes": b"",
+    "records": None,
+    "uuid": uuid.UUID(int=0),
+}
+_WORD_STARTS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+class SchemaConflictError(Exception):
+    """A message cannot be described as one class."""
+
+
+class EmptyList:
+    """The default of an array: a new list for each message."""
+
+
+class NewStruct:
+    """The default of a struct: a new one for each message."""
+
+
+class FieldSchema(NamedTuple):
+    """One field; `kind` is a Kafka type, or the name of a nested class."""
+
+    name: str
+    kind: str
+    is_struct: bool
+    is_array: bool
+    versions: Versions
+    nullable: Versions | None
+    tag: int | None
+    tagged: Versions | None
+    default: object
 
 
 class ClassSchema(NamedTuple):
@@ -41,7 +72,7 @@ class ClassSchema(NamedTuple):
 class MessageSchema(NamedTuple):
     """One message with its structs, inner ones first; the message itself comes last."""
 
-    kio_name: str
+    name: str
     versions: Versions
     flexible_since: int | None
     classes: tuple[ClassSchema, ...]
@@ -55,126 +86,106 @@ class ModuleSchema(NamedTuple):
     messages: tuple[MessageSchema, ...]
 
 
-def module_schemas() -> Iterator[ModuleSchema]:
+def module_schemas(definitions: Mapping[str, Definition]) -> Iterator[ModuleSchema]:
     """All modules that Headwater has, APIs by key first."""
-    for api_key, name in sorted(api_key_map.items()):
-        if name in KEPT_ANYWAY or not SKIPPED_WORDS & set(name.split("_")):
-            messages = tuple(_message_schema(name, part) for part in ("request", "response"))
-            yield ModuleSchema(name, api_key, _without_name_clashes(messages))
-    for name in DATA_MODULES:
-        yield ModuleSchema(name, None, (_message_schema(name, "data"),))
+    requests = [
+        each
+        for each in definitions.values()
+        # An API that was removed keeps its definition, and its number.
+        if each["type"] == "request" and each["validVersions"] != "none"
+    ]
+    for request in sorted(requests, key=lambda each: int(each["apiKey"])):
+        api_name = str(request["name"]).removesuffix("Request")
+        name = _snake_case(api_name)
+        if _is_kept(name):
+            messages = tuple(
+                _message_schema(definitions[api_name + part]) for part in ("Request", "Response")
+            )
+            yield ModuleSchema(name, request["apiKey"], _without_name_clashes(messages))
+    for name in DATA_MESSAGES:
+        yield ModuleSchema(_snake_case(name), None, (_message_schema(definitions[name]),))
 
 
-def _message_schema(module_name: str, part: str) -> MessageSchema:
-    by_version = dict(_kio_classes(module_name, part))
-    versions = _run(module_name, list(by_version))
-    flexible = [version for version, classes in by_version.items() if classes[-1].__flexible__]
-    if flexible and _run(module_name, flexible).last != versions.last:
-        raise SchemaConflictError(f"{module_name} {part} stops being flexible.")
-    names = _merged_order(
-        module_name, [[cls.__name__ for cls in classes] for classes in by_version.values()]
-    )
-    schemas = []
-    for name in names:
-        classes = {
-            version: cls
-            for version, version_classes in by_version.items()
-            for cls in version_classes
-            if cls.__name__ == name
-        }
-        schemas.append(_class_schema(name, classes))
-    last_name = by_version[versions.last][-1].__name__
-    schemas.sort(key=lambda schema: schema.name == last_name)
-    return MessageSchema(
-        last_name, versions, flexible[0] if flexible else None, _inner_first(schemas)
-    )
+def _is_kept(name: str) -> bool:
+    is_skipped = name in SKIPPED or bool(SKIPPED_WORDS & set(name.split("_")))
+    return name in KEPT_ANYWAY or not is_skipped
 
 
-def _kio_classes(module_name: str, part: str) -> Iterator[tuple[int, list[Any]]]:
-    folder = Path(kio.schema.__path__[0], module_name)
-    for version in sorted(int(path.name[1:]) for path in folder.glob("v*")):
-        module = importlib.import_module(f"kio.schema.{module_name}.v{version}.{part}")
-        yield (
-            version,
-            [
-                value
-                for value in vars(module).values()
-                if dataclasses.is_dataclass(value)
-                and getattr(value, "__module__", "") == module.__name__
-            ],
-        )
+def _message_schema(definition: Definition) -> MessageSchema:
+    name = definition["name"]
+    first, _, last = definition["validVersions"].partition("-")
+    valid = Versions(int(first), int(last or first))
+    flexible = versions_within(definition["flexibleVersions"], valid)
+    if flexible and flexible.last != valid.last:
+        raise SchemaConflictError(f"{name} stops being flexible.")
+    shared = {struct["name"]: struct for struct in definition.get("commonStructs", [])}
+    classes: dict[str, ClassSchema] = {}
+
+    def add(name: str, struct: Definition, versions: Versions) -> None:
+        """Add the class of a message or struct, after those of the structs in it."""
+        schemas = []
+        for field in struct["fields"]:
+            if within := versions_within(field["versions"], versions):
+                schema = _field_schema(field, within)
+                schemas.append(schema)
+                if common := shared.get(schema.kind):
+                    # Several fields hold it, each in versions of its own.
+                    add(schema.kind, common, versions_within(common["versions"], valid) or valid)
+                elif schema.is_struct:
+                    add(schema.kind, field, within)
+        found = ClassSchema(name, tuple(schemas))
+        if classes.setdefault(name, found) != found:
+            raise SchemaConflictError(f"{name} is defined twice.")
+
+    add(name, definition, valid)
+    return MessageSchema(name, valid, flexible.first if flexible else None, tuple(classes.values()))
 
 
-def _class_schema(name: str, classes: dict[int, Any]) -> ClassSchema:
-    fields_by_version = {
-        version: {field.name: field for field in dataclasses.fields(cls)}
-        for version, cls in classes.items()
-    }
-    order = _merged_order(name, [list(fields) for fields in fields_by_version.values()])
-    schemas = []
-    for field_name in order:
-        rows = {
-            version: field_in_version(version, fields[field_name])
-            for version, fields in fields_by_version.items()
-            if field_name in fields
-        }
-        schemas.append(_merged_field(f"{name}.{field_name}", rows))
-    return ClassSchema(name, tuple(schemas))
-
-
-def _merged_field(name: str, rows: dict[int, FieldSchema]) -> FieldSchema:
-    last = rows[max(rows)]
-    for row in rows.values():
-        if row[:4] != last[:4] or (row.tag is not None and row.tag != last.tag):
-            raise SchemaConflictError(f"{name} changes: {row} and {last}.")
-        if row.default != last.default:
-            raise SchemaConflictError(f"{name} changes its default: {row} and {last}.")
-    nullable = [version for version, row in rows.items() if row.nullable]
-    tagged = [version for version, row in rows.items() if row.tagged]
-    return last._replace(
-        default=None if name in NULL_DEFAULTS else last.default,
-        versions=_run(name, list(rows)),
-        nullable=_run(name, nullable) if nullable else None,
-        tagged=_run(name, tagged) if tagged else None,
+def _field_schema(field: Definition, versions: Versions) -> FieldSchema:
+    kind = field["type"].removeprefix("[]")
+    is_array = kind != field["type"]
+    is_struct = kind[0].isupper()
+    tagged = versions_within(field.get("taggedVersions"), versions)
+    return FieldSchema(
+        name=_field_name(field["name"]),
+        kind=kind,
+        is_struct=is_struct,
+        is_array=is_array,
+        versions=versions,
+        nullable=versions_within(field.get("nullableVersions"), versions),
+        tag=field["tag"] if tagged else None,
+        tagged=tagged,
+        default=_default(field, kind, is_struct, is_array),
     )
 
 
-def _run(name: str, versions: Sequence[int]) -> Versions:
-    if list(versions) != list(range(versions[0], versions[-1] + 1)):
-        raise SchemaConflictError(f"The versions {versions} of {name} have a gap.")
-    return Versions(versions[0], versions[-1])
+def _default(field: Definition, kind: str, is_struct: bool, is_array: bool) -> object:
+    text = field.get("default")
+    if text == "null":
+        return None
+    if is_array or is_struct:
+        if text is not None:
+            raise SchemaConflictError(f"{field['name']} has the default {text!r}.")
+        return EmptyList if is_array else NewStruct
+    if text is None or text == "":
+        return _IMPLICIT_DEFAULTS[kind]
+    if kind == "string":
+        return str(text)
+    if kind == "bool":
+        return text in ("true", True)
+    if "int" not in kind:
+        raise SchemaConflictError(f"{field['name']} has the default {text!r}.")
+    return int(str(text), 0)
 
 
-def _merged_order(name: str, orders: Sequence[Sequence[str]]) -> list[str]:
-    """One order that all the orders agree with: each next word is one that no order puts later."""
-    remaining = [list(order) for order in orders]
-    merged: list[str] = []
-    while any(remaining):
-        for order in remaining:
-            if order and not any(order[0] in other[1:] for other in remaining):
-                word = order[0]
-                break
-        else:
-            raise SchemaConflictError(f"The versions of {name} disagree about its order.")
-        merged.append(word)
-        remaining = [[other for other in order if other != word] for order in remaining]
-    return merged
+def _field_name(name: str) -> str:
+    """As Kafka calls it, but with an underscore behind a name that Python has for itself."""
+    plain = _snake_case(name)
+    return f"{plain}_" if hasattr(builtins, plain) else plain
 
 
-def _inner_first(schemas: Sequence[ClassSchema]) -> tuple[ClassSchema, ...]:
-    """Classes in an order in which each comes after the ones that its fields hold."""
-    by_name = {schema.name: schema for schema in schemas}
-    ordered: dict[str, ClassSchema] = {}
-
-    def add(schema: ClassSchema) -> None:
-        for field in schema.fields:
-            if field.is_struct:
-                add(by_name[field.kind])
-        ordered.setdefault(schema.name, schema)
-
-    for schema in schemas:
-        add(schema)
-    return tuple(ordered.values())
+def _snake_case(name: str) -> str:
+    return _WORD_STARTS.sub("_", name).lower()
 
 
 def _without_name_clashes(messages: tuple[MessageSchema, ...]) -> tuple[MessageSchema, ...]:

@@ -24,7 +24,7 @@ from headwater.storage.log_settings import LOG_SETTINGS
 HEADING: Final = """# Settings
 
 Written by `make docs` from the tables in the source. Names, types, defaults and bounds are those of
-Kafka 4.1, but for settings that say "not in Kafka".
+Kafka 4.4, but for settings that say "not in Kafka".
 
 A broker reads its settings from a properties file (`headwater serve --config FILE`) and from
 `--set name=value`, which wins. Settings that say "cluster-wide" can also be changed while it runs,

@@ -1,4 +1,4 @@
-"""Every row against the defaults and bounds that Apache Kafka 4.1 documents."""
+"""Every row against the defaults and bounds that Apache Kafka 4.3 documents."""
 
 import dataclasses
 
@@ -9,6 +9,8 @@ from headwater.storage.log_config import LogConfig, RecordsValidation
 from headwater.storage.log_settings import (
     LOG_SETTINGS,
     TOPIC_LOG_SETTINGS,
+    check_cordoned_directories,
+    cordoned_directory_paths,
     log_config_of,
     log_directory_paths,
     make_log_config,
@@ -24,6 +26,7 @@ BROKER_DEFAULTS: dict[str, tuple[object, float | None, float | None]] = {
     "compression.lz4.level": (9, 1, 17),
     "compression.type": ("producer", None, None),
     "compression.zstd.level": (3, -131072, 22),
+    "cordoned.log.dirs": ((), None, None),
     "log.cleaner.backoff.ms": (15_000, 0, None),
     "log.cleaner.dedupe.buffer.size": (134_217_728, 1 << 20, None),
     "log.cleaner.delete.retention.ms": (DAY_MS, 0, None),
@@ -36,7 +39,7 @@ BROKER_DEFAULTS: dict[str, tuple[object, float | None, float | None]] = {
     "log.cleaner.min.compaction.lag.ms": (0, 0, None),
     "log.cleaner.threads": (1, 0, None),
     "log.cleanup.policy": (("delete",), None, None),
-    "log.dir": ("/tmp/kafka-logs", None, None),
+    "log.dir": (("/tmp/kafka-logs",), None, None),
     "log.dir.reserve.bytes": (8 << 20, 0, None),
     "log.dirs": (None, None, None),
     "log.flush.interval.messages": (LONG, 1, None),
@@ -273,6 +276,7 @@ def test_values_of_a_larger_table_will_do() -> None:
 def test_directories_come_from_log_dirs_or_else_log_dir() -> None:
     assert log_directory_paths(LOG_SETTINGS.defaults()) == ("/tmp/kafka-logs",)
     assert log_directory_paths(LOG_SETTINGS.parse({"log.dir": "/x"})) == ("/x",)
+    assert log_directory_paths(LOG_SETTINGS.parse({"log.dir": "/x,/y"})) == ("/x", "/y")
     both = LOG_SETTINGS.parse({"log.dir": "/x", "log.dirs": "/a, /b"})
     assert log_directory_paths(both) == ("/a", "/b")
 
@@ -281,3 +285,20 @@ def test_directories_come_from_log_dirs_or_else_log_dir() -> None:
 def test_a_directory_must_be_named_once_and_have_a_name(text: str) -> None:
     with pytest.raises(SettingError, match=r"log\.dirs"):
         log_directory_paths(LOG_SETTINGS.parse({"log.dirs": text}))
+
+
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [("", set()), ("/a", {"/a"}), ("/b, /a", {"/a", "/b"}), ("*", {"/a", "/b"})],
+)
+def test_cordoned_directories(text: str, paths: set[str]) -> None:
+    values = LOG_SETTINGS.parse({"log.dirs": "/a,/b", "cordoned.log.dirs": text})
+    assert cordoned_directory_paths(values) == paths
+    check_cordoned_directories(values)
+
+
+@pytest.mark.parametrize(("text", "fault"), [("/c", "'/c', which is not in"), ("*,/a", "beside")])
+def test_what_cannot_be_cordoned(text: str, fault: str) -> None:
+    values = LOG_SETTINGS.parse({"log.dirs": "/a,/b", "cordoned.log.dirs": text})
+    with pytest.raises(SettingError, match=fault):
+        check_cordoned_directories(values)

@@ -138,6 +138,17 @@ def test_segments_go_when_the_next_one_starts_at_or_before_the_log_start(
     assert log.log_start_offset == start
 
 
+def test_without_a_policy_all_is_kept_but_what_was_deleted_by_hand() -> None:
+    config = LogConfig(
+        segment_bytes=200, retention_ms=0, retention_bytes=0, cleanup_policy=frozenset()
+    )
+    log = log_of_segments(config, [5] * 6)
+    assert dropped(log) == []
+    assert not config.is_compacted
+    delete_records_before(log, 3)
+    assert dropped(log) == [0]
+
+
 def test_compacted_topics_lose_only_what_lies_before_the_log_start() -> None:
     config = LogConfig(
         segment_bytes=200,

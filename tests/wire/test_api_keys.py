@@ -43,7 +43,7 @@ def test_each_generated_api_has_a_row() -> None:
 
 def test_a_plain_number_is_enough() -> None:
     assert ApiKey(3) is ApiKey.METADATA
-    assert SCHEMA_VERSIONS[ApiKey(18)] == VersionRange(0, 4)
+    assert SCHEMA_VERSIONS[ApiKey(18)] == VersionRange(0, 5)
     assert request_class(3).__name__ == "MetadataRequest"
     assert FLEXIBLE_SINCE[ApiKey.SASL_HANDSHAKE] == NEVER_FLEXIBLE
 

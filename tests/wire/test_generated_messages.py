@@ -4,11 +4,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from tests.support.kafka.node import require_java_client
 from tools.generate_messages import MESSAGES_FOLDER, write_messages
 
 
+@pytest.mark.kafka
 def test_the_committed_files_are_what_the_generator_writes(tmp_path: Path) -> None:
-    write_messages(tmp_path)
+    write_messages(tmp_path, require_java_client().jars)
     written = {path.name: path.read_text() for path in tmp_path.glob("*.py")}
     committed = {path.name: path.read_text() for path in MESSAGES_FOLDER.glob("*.py")}
     assert written.keys() == committed.keys()
@@ -16,9 +20,10 @@ def test_the_committed_files_are_what_the_generator_writes(tmp_path: Path) -> No
         assert committed[name] == text, f"run python -m tools.generate_messages: {name} differs"
 
 
+@pytest.mark.kafka
 def test_modules_of_apis_that_are_gone_are_deleted(tmp_path: Path) -> None:
     (tmp_path / "gone.py").write_text("")
-    write_messages(tmp_path)
+    write_messages(tmp_path, require_java_client().jars)
     assert not (tmp_path / "gone.py").exists()
     assert (tmp_path / "metadata.py").exists()
 

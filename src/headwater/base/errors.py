@@ -1,7 +1,7 @@
 """The errors that Kafka's protocol knows, and the exception that carries one.
 
 `ErrorCode` is the only table of them: one row holds the code on the wire, whether a client may
-simply try again, and a sentence for people. It covers Kafka 4.1. Subsystems raise exceptions of
+simply try again, and a sentence for people. It covers Kafka 4.4. Subsystems raise exceptions of
 their own; where the protocol has a code for what went wrong, such a class derives from `KafkaError`
 and names the code once, as a class attribute:
 
@@ -174,6 +174,13 @@ class ErrorCode(IntEnum):
     STREAMS_INVALID_TOPOLOGY_EPOCH = 131, FINAL, "The epoch of the streams topology is not valid."
     STREAMS_TOPOLOGY_FENCED = 132, FINAL, "The epoch of the streams topology is out of date."
     SHARE_SESSION_LIMIT_REACHED = 133, RETRY, "The server has its maximum number of share sessions."
+    GROUP_DELETION_FAILED = 134, FINAL, "The group could not be deleted."
+    STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED = (
+        135,
+        FINAL,
+        "The description of the streams topology could not be updated.",
+    )
+    CONTROLLER_ID_NOT_REGISTERED = 136, FINAL, "The controller is not registered."
 
 
 _ROWS_BY_CODE: Final[dict[int, ErrorCode]] = {row.value: row for row in ErrorCode}

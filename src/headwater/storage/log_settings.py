@@ -33,6 +33,9 @@ _DYNAMIC = DynamicScope.CLUSTER_WIDE
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
 
+#: Stands for every directory in `cordoned.log.dirs`.
+ALL_DIRECTORIES: Final = "*"
+
 _COMPRESSIONS: Final[dict[str, Compression | None]] = {
     "uncompressed": Compression.NONE,
     "zstd": Compression.ZSTD,
@@ -122,7 +125,8 @@ _FLUSHING = [
 ]
 _RETENTION = [
     Setting("log.cleanup.policy", _LIST, ("delete",), "What happens to old records: 'delete' drops "
-            "segments, 'compact' keeps the last record of each key.", choices=("compact", "delete"),
+            "segments, 'compact' keeps the last record of each key. Without either all are kept.",
+            choices=("compact", "delete"),
             dynamic=_DYNAMIC, topic_name="cleanup.policy"),
     Setting("log.retention.ms", _LONG, None, "How long records are kept at least; -1 for ever.",
             lower=-1, dynamic=_DYNAMIC, topic_name="retention.ms",
@@ -170,8 +174,11 @@ _COMPACTION = [
 ]
 _DIRECTORIES = [
     Setting("log.dirs", _LIST, None, "The directories that hold logs; it beats log.dir."),
-    Setting("log.dir", _STRING, "/tmp/kafka-logs", "The directory that holds logs, if log.dirs "
+    Setting("log.dir", _LIST, ("/tmp/kafka-logs",), "The directory that holds logs, if log.dirs "
             "is not set."),
+    Setting("cordoned.log.dirs", _LIST, (), "Directories, among log.dirs, that get no new logs; * "
+            "for all of them. What is there stays. A broker without another directory gets no new "
+            "replicas.", dynamic=DynamicScope.PER_BROKER),
     Setting("log.dir.reserve.bytes", _INT, 8 << 20, "Room that each log directory sets aside for "
             "what must be written when its disk is full; 0 for none; not in Kafka.", lower=0),
     Setting("num.recovery.threads.per.data.dir", _INT, 2, "How many threads of a directory sync "
@@ -191,12 +198,29 @@ TOPIC_LOG_SETTINGS: Final = LOG_SETTINGS.topic_table("topic")
 
 def log_directory_paths(broker: SettingValues) -> tuple[str, ...]:
     """Where this broker keeps its logs; the same directory twice is an error."""
-    paths = broker.optional_texts("log.dirs") or (broker.text("log.dir"),)
+    paths = broker.optional_texts("log.dirs") or broker.texts("log.dir")
     for path in paths:
         if not path or paths.count(path) > 1:
             fault = f"names {path!r} twice" if path else "has an empty item"
             raise SettingError(f"The setting log.dirs {fault}.")
     return paths
+
+
+def cordoned_directory_paths(broker: SettingValues) -> frozenset[str]:
+    """The directories that get no new logs."""
+    named = broker.texts("cordoned.log.dirs")
+    return frozenset(log_directory_paths(broker) if named == (ALL_DIRECTORIES,) else named)
+
+
+def check_cordoned_directories(broker: SettingValues) -> None:
+    """Refuse to cordon what is none of the broker's directories; raises `SettingError`."""
+    unknown = cordoned_directory_paths(broker).difference(log_directory_paths(broker))
+    if ALL_DIRECTORIES in unknown:
+        raise SettingError("The setting cordoned.log.dirs has * beside other items.")
+    if unknown:
+        raise SettingError(
+            f"The setting cordoned.log.dirs names {min(unknown)!r}, which is not in log.dirs."
+        )
 
 
 def make_log_config(

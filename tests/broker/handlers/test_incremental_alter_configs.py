@@ -66,6 +66,8 @@ def test_a_topic_is_changed_and_its_logs_follow(tmp_path: Path, version: int) ->
             "retention.ms": "1000",
             "cleanup.policy": "compact",
         }
+        await change(("cleanup.policy", SUBTRACT, "compact"))
+        assert log.config.cleanup_policy == frozenset()
         await change()
 
     run_with_broker(tmp_path, scenario)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.base.errors import ErrorCode
+from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
@@ -19,6 +19,12 @@ from headwater.wire.messages.describe_log_dirs import (
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
     DescribeLogDirsResult,
+)
+from headwater.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
 )
 from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
 
@@ -191,3 +197,39 @@ def test_a_partition_serves_from_its_new_directory(tmp_path: Path) -> None:
 
     settings = {**two_directories(tmp_path), "log.initial.task.delay.ms": "0"}
     run_with_broker(tmp_path, scenario, settings)
+
+
+def test_a_cordoned_directory(tmp_path: Path) -> None:
+    one, two = f"{tmp_path}/one", f"{tmp_path}/two"
+
+    async def cordon(broker: HandlerBroker, text: str) -> int:
+        resource = AlterConfigsResource(
+            resource_type=4,
+            resource_name="0",
+            configs=[AlterableConfig(name="cordoned.log.dirs", config_operation=0, value=text)],
+        )
+        request = IncrementalAlterConfigsRequest(resources=[resource])
+        answer = await broker.ask(request, IncrementalAlterConfigsResponse)
+        return answer.responses[0].error_code
+
+    async def scenario(broker: HandlerBroker) -> None:
+        results = await describe(broker)
+        assert [results[path].is_cordoned for path in (one, two)] == [True, False]
+        await broker.create_topic("orders", partitions=3)
+        assert [len(entries(result)) for result in (await describe(broker)).values()] == [0, 3]
+        assert await move(broker, one, "orders", 0) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        assert not any(each.is_cordoned for each in (await describe(broker, version=4)).values())
+
+        assert await cordon(broker, "/elsewhere") == ErrorCode.INVALID_REQUEST
+        assert await cordon(broker, f"*,{one}") == ErrorCode.INVALID_REQUEST
+        assert await cordon(broker, "*") == 0
+        assert all(each.is_cordoned for each in (await describe(broker)).values())
+        with pytest.raises(KafkaError) as refused:
+            await broker.create_topic("more")
+        assert refused.value.code is ErrorCode.INVALID_REPLICATION_FACTOR
+
+        assert await cordon(broker, "") == 0
+        await broker.create_topic("more")
+        assert len(entries((await describe(broker))[one])) == 1
+
+    run_with_broker(tmp_path, scenario, two_directories(tmp_path) | {"cordoned.log.dirs": one})

@@ -92,6 +92,11 @@ def test_groups_are_deleted(tmp_path: Path) -> None:
             ("nobody", ErrorCode.GROUP_ID_NOT_FOUND),
             ("h", 0),
         ]
+        assert [result.error_message for result in response.results] == [
+            None,
+            "There is no group nobody.",
+            None,
+        ]
         assert await committed_offsets(broker, "g") == {}
         assert await committed_offsets(broker, "i") == {("orders", 0): 1}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
@@ -18,6 +19,10 @@ from headwater.storage.producers.transaction_verification import Question
 from headwater.wire.messages.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
+)
+from headwater.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
 )
 from headwater.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 from headwater.wire.messages.init_producer_id import (
@@ -87,14 +92,17 @@ def commit_request(group_id: str = "g", **fields: object) -> TxnOffsetCommitRequ
 
 
 async def codes(broker: HandlerBroker, request: TxnOffsetCommitRequest, version: int) -> list[int]:
+    if version >= 6:
+        request.topics[0].topic_id = broker.context.image.topics["orders"].topic_id
     response = await broker.ask(request, TxnOffsetCommitResponse, version=version)
     [topic] = response.topics
-    assert topic.name == "orders"
+    assert topic.name == ("orders" if version < 6 else "")
+    assert topic.topic_id == request.topics[0].topic_id
     assert [each.partition_index for each in topic.partitions] == [0, 1]
     return [each.error_code for each in topic.partitions]
 
 
-@pytest.mark.parametrize("version", range(6))
+@pytest.mark.parametrize("version", range(7))
 def test_offsets_are_part_of_the_transaction(tmp_path: Path, version: int) -> None:
     async def scenario(broker: HandlerBroker) -> None:
         await broker.create_topic("orders")
@@ -150,11 +158,54 @@ def test_members_that_are_none(tmp_path: Path) -> None:
         await broker.create_topic("orders")
         await broker.context.coordinator_topics.ensure(CoordinatorKind.GROUP)
         transactions = FakeTransactions.on(broker)
-        request = commit_request(generation_id=4, member_id="somebody")
+        request = commit_request(generation_id_or_member_epoch=4, member_id="somebody")
         assert (await codes(broker, request, 5))[0] == ErrorCode.ILLEGAL_GENERATION
+        assert (await codes(broker, request, 6))[0] == ErrorCode.GROUP_ID_NOT_FOUND
         transactions.asked.clear()
         assert (await codes(broker, commit_request(""), 5))[0] == ErrorCode.INVALID_GROUP_ID
         assert transactions.asked == []
+
+    run_with_broker(tmp_path, scenario, COORDINATOR_SETTINGS)
+
+
+def test_topics_whose_id_nobody_knows(tmp_path: Path) -> None:
+    async def scenario(broker: HandlerBroker) -> None:
+        await broker.create_topic("orders")
+        transactions = FakeTransactions.on(broker)
+        request = commit_request()
+        request.topics[0].topic_id = uuid.uuid4()
+        response = await broker.ask(request, TxnOffsetCommitResponse, version=6)
+        [topic] = response.topics
+        assert topic.topic_id == request.topics[0].topic_id
+        assert [each.error_code for each in topic.partitions] == [ErrorCode.UNKNOWN_TOPIC_ID] * 2
+        assert transactions.asked == []
+
+    run_with_broker(tmp_path, scenario, COORDINATOR_SETTINGS)
+
+
+def test_a_member_that_is_behind(tmp_path: Path) -> None:
+    """A producer that commits for a consumer whose epoch has grown meanwhile."""
+
+    async def scenario(broker: HandlerBroker) -> None:
+        await broker.create_topic("orders")
+        await broker.context.coordinator_topics.ensure(CoordinatorKind.GROUP)
+        FakeTransactions.on(broker)
+        joining = ConsumerGroupHeartbeatRequest(
+            group_id="g",
+            member_id="member",
+            member_epoch=0,
+            rebalance_timeout_ms=60_000,
+            subscribed_topic_names=["orders"],
+            topic_partitions=[],
+        )
+        joined = await broker.ask(joining, ConsumerGroupHeartbeatResponse)
+        assert joined.error_code == 0
+        epoch = joined.member_epoch
+        request = commit_request(member_id="member", generation_id_or_member_epoch=epoch - 1)
+        assert (await codes(broker, request, 5))[0] == ErrorCode.ILLEGAL_GENERATION
+        assert (await codes(broker, request, 6))[0] == ErrorCode.STALE_MEMBER_EPOCH
+        request.generation_id_or_member_epoch = epoch
+        assert (await codes(broker, request, 6))[0] == 0
 
     run_with_broker(tmp_path, scenario, COORDINATOR_SETTINGS)
 
@@ -175,7 +226,7 @@ def test_a_commit_that_comes_after_the_end_is_refused(tmp_path: Path) -> None:
     run_with_broker(tmp_path, scenario, COORDINATOR_SETTINGS)
 
 
-@pytest.mark.parametrize("version", [3, 5])
+@pytest.mark.parametrize("version", [3, 5, 6])
 @pytest.mark.parametrize("is_committed", [True, False])
 def test_a_whole_transaction(tmp_path: Path, version: int, is_committed: bool) -> None:
     async def scenario(broker: HandlerBroker) -> None:
@@ -200,7 +251,7 @@ def test_a_whole_transaction(tmp_path: Path, version: int, is_committed: bool) -
         assert (await codes(broker, commit_request("g", **identity), version))[0] == 0
         assert await committed_offsets(broker, "g") == {}
         end = EndTxnRequest(transactional_id="tx", committed=is_committed, **identity)
-        ended = await broker.ask(end, EndTxnResponse, version=5 if version == 5 else 3)
+        ended = await broker.ask(end, EndTxnResponse, version=5 if version >= 5 else 3)
         assert ended.error_code == 0
         async with asyncio.timeout(10):
             while (await stable_code(broker)) == ErrorCode.UNSTABLE_OFFSET_COMMIT:

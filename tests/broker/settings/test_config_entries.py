@@ -1,4 +1,4 @@
-"""Settings as DescribeConfigs shows them, as Apache Kafka 4.1 answers in the same situation."""
+"""Settings as DescribeConfigs shows them, as Apache Kafka 4.3 answers in the same situation."""
 
 from headwater.base.settings import SettingKind
 from headwater.broker.settings.broker_settings import BrokerSettings

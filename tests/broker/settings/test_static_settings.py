@@ -43,6 +43,7 @@ from headwater.broker.settings.static_settings import static_of
         ({"zookeeper.digest.user": "headwater"}, "belong together"),
         ({"zookeeper.digest.password": "secret"}, "belong together"),
         ({"zookeeper.set.acl": "true"}, "set zookeeper.digest.user"),
+        ({"log.dirs": "/a,/b", "cordoned.log.dirs": "/c"}, "names '/c', which is not in log.dirs"),
     ],
 )
 def test_what_is_wrong_is_told_in_a_sentence(texts: dict[str, str], message: str) -> None:

@@ -1,4 +1,4 @@
-"""Every row against what Apache Kafka 4.1 prints about it, and the shape of the tables."""
+"""Every row against what Apache Kafka 4.3 prints about it, and the shape of the tables."""
 
 import pytest
 
@@ -47,7 +47,12 @@ FORMERLY_IN_KAFKA = {
 LATER_IN_KAFKA = {"max.decompressed.message.bytes"}
 # A listener cannot be added while a broker runs.
 NOT_DYNAMIC_HERE = {"listener.security.protocol.map", "listeners"}
-OTHER_KIND = {"log.dirs": SettingKind.LIST}
+# Kafka calls them lists since 4.2. They are read as a whole.
+OTHER_KIND = {
+    "advertised.listeners": SettingKind.STRING,
+    "controller.listener.names": SettingKind.STRING,
+    "listeners": SettingKind.STRING,
+}
 # The kernel chooses better than Kafka's 102,400.
 OTHER_DEFAULT = {
     "socket.receive.buffer.bytes": -1,
@@ -67,7 +72,7 @@ def test_each_row_is_kafkas_or_says_that_it_is_not() -> None:
 def test_kind_default_and_change_at_run_time_are_kafkas(name: str) -> None:
     row, kafka = BROKER_SETTINGS[name], KAFKA_SETTINGS[name]
     assert row.kind is OTHER_KIND.get(name, SettingKind[kafka.kind.upper()])
-    if name in ("node.id", "process.roles"):
+    if name in ("controller.listener.names", "node.id", "process.roles"):
         # Kafka does not start without them.
         assert kafka.default == ""
     else:
@@ -99,6 +104,7 @@ def test_topics_have_kafkas_settings() -> None:
         "compression.type",
         "compression.zstd.level",
         "delete.retention.ms",
+        "errors.deadletterqueue.group.enable",
         "file.delete.delay.ms",
         "flush.messages",
         "flush.ms",
@@ -118,6 +124,8 @@ def test_topics_have_kafkas_settings() -> None:
         "min.insync.replicas",
         "preallocate",
         "records.validation",
+        "remote.copy.lag.bytes",
+        "remote.copy.lag.ms",
         "remote.log.copy.disable",
         "remote.log.delete.on.disable",
         "remote.storage.enable",

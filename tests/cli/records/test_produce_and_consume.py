@@ -286,13 +286,13 @@ def test_kafkas_own_console_tools_agree(
     produce(lines.encode(), topic, "--property=parse.key=true", "--property=parse.headers=true")
     cluster.run_tool(
         *("console-producer", "--topic", topic),
-        *("--property", "parse.key=true", "--property", "parse.headers=true"),
+        *("--reader-property", "parse.key=true", "--reader-property", "parse.headers=true"),
         input=lines,
     )
     properties = [
         argument
         for name in ("timestamp", "partition", "offset", "headers", "key")
-        for argument in ("--property", f"print.{name}=true")
+        for argument in ("--formatter-property", f"print.{name}=true")
     ]
     options = ("--topic", topic, "--partition", "0", "--offset", "earliest", "--max-messages", "4")
     theirs = cluster.run_tool("console-consumer", *options, *properties)

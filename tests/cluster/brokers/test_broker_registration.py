@@ -29,6 +29,8 @@ BROKER = BrokerInfo(
         EndpointInfo("DIALLED", "", 0),
     ),
     "rack-a",
+    log_dirs=("/a", "/b"),
+    cordoned_log_dirs=("/b",),
 )
 
 
@@ -60,6 +62,8 @@ async def test_a_registration_is_read_back_and_goes_with_the_session() -> None:
         ("3", b'{"endpoints":["nonsense"]}'),
         ("3", b'{"endpoints":["A://host:70000"]}'),
         ("3", b'{"endpoints":[],"rack":7}'),
+        ("3", b'{"endpoints":[],"log_dirs":7}'),
+        ("3", b'{"endpoints":[],"cordoned_log_dirs":[7]}'),
         ("03", b'{"endpoints":[]}'),
         ("three", b'{"endpoints":[]}'),
         ("3000000000", b'{"endpoints":[]}'),

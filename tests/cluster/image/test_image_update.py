@@ -49,6 +49,8 @@ _BROKERS = st.builds(
     ).map(tuple),
     rack=st.none() | st.just("rack"),
     broker_epoch=st.integers(0, 9),
+    log_dirs=st.sampled_from([(), ("/a", "/b")]),
+    cordoned_log_dirs=st.sampled_from([(), ("*",), ("/a",)]),
 )
 _CONFIGS = st.builds(
     lambda configs, version: ConfigImage(MappingProxyType(configs), version),

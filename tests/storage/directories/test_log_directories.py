@@ -182,6 +182,19 @@ def test_logs_go_where_there_are_fewest() -> None:
     assert refused.value.code is ErrorCode.LOG_DIR_NOT_FOUND
 
 
+def test_a_cordoned_directory_gets_no_new_logs() -> None:
+    _, directories = two_directories()
+    cordoned = {"/a"}
+    directories.directories[0].environment.cordoned_paths = lambda: cordoned
+    made = [directories.create(orders(n), TOPIC_ID, NOW_MS).directory for n in range(2)]
+    assert made == ["/b/orders-0", "/b/orders-1"]
+    # What must be somewhere goes where it can.
+    cordoned.add("/b")
+    assert directories.create(orders(2), TOPIC_ID, NOW_MS).directory == "/a/orders-2"
+    cordoned.clear()
+    assert [each.is_cordoned for each in directories.directories] == [False, False]
+
+
 def test_logs_that_are_made_together_are_spread_too() -> None:
     _, directories = two_directories()
     directories.create(orders(0), TOPIC_ID, NOW_MS, path="/b")

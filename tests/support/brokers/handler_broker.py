@@ -13,7 +13,7 @@ it would see of a client, and its answer shows what a client would get to see of
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -46,6 +46,7 @@ class FakeConnection:
     peer: tuple[str, int] = ("192.0.2.9", 40_000)
     listener_name: str = "PLAINTEXT"
     identity: PeerIdentity = ANONYMOUS
+    state: dict[str, object] = field(default_factory=dict)
 
 
 class HandlerBroker:

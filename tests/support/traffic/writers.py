@@ -149,7 +149,7 @@ class VerifiableWriter:
                 [
                     *("--bootstrap-server", self._bootstrap, "--topic", self._topic),
                     *("--throughput", str(VERIFIABLE_RECORDS_PER_S), "--acks", "-1"),
-                    *("--producer.config", str(self._properties)),
+                    *("--command-config", str(self._properties)),
                 ],
                 stdout=subprocess.PIPE,
                 stderr=errors,

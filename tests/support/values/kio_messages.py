@@ -2,7 +2,8 @@
 
 kio is the model that the codec is compared with. It spells some values differently: durations and
 times are objects, error codes are an enumeration, and null stands for a zero id and for a time of
--1 (so kio cannot say any other negative time).
+-1 (so kio cannot say any other negative time). It is not of the same release as Kafka's own
+definitions, so some messages have a version that kio does not know yet.
 """
 
 import dataclasses
@@ -14,8 +15,10 @@ import types
 import typing
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import kio.schema
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 
@@ -28,6 +31,8 @@ _ERROR_CODES = list(ErrorCode)
 _CHARACTERS = "abcdefghij.-_XYZ0189 \x00\x7fäßλ中\U0001f40d"
 _BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 _LAST_TIME_MS = 253_402_300_799_000
+#: What Kafka has called differently since.
+_NEW_NAMES = {"generation_id": "generation_id_or_member_epoch"}
 
 
 class Pair(NamedTuple):
@@ -46,7 +51,12 @@ class MessageKind(NamedTuple):
 
     @property
     def versions(self) -> VersionRange:
-        return self.message_class.VERSIONS
+        """Those that both have."""
+        lowest, highest = self.message_class.VERSIONS
+        folder = Path(kio.schema.__path__[0], self.module_name)
+        return VersionRange(
+            lowest, min(highest, max(int(path.name[1:]) for path in folder.glob("v*")))
+        )
 
     def __str__(self) -> str:
         return self.message_class.__name__
@@ -88,7 +98,7 @@ def _struct_pair(source: random.Random, kio_class: Any, our_class: type[Struct])
     ours: dict[str, object] = {}
     kinds = {field.name: field.kind for field in our_class.FIELDS}
     for field in dataclasses.fields(kio_class):
-        name = field.name if field.name in kinds else f"{field.name}_ms"
+        name = field.name if field.name in kinds else _NEW_NAMES.get(field.name, f"{field.name}_ms")
         if "tag" in field.metadata and source.random() < 0.4:
             continue
         kind = kinds[name]

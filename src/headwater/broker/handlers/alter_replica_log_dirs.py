@@ -39,7 +39,9 @@ async def handle(
 def _move(context: RequestContext, partition: TopicPartition, path: str) -> ErrorCode:
     broker = context.broker
     try:
-        broker.directories.directory_at(path)
+        if broker.directories.directory_at(path).is_cordoned:
+            reason = f"The log directory {path} is cordoned."
+            raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
         _check_is_here(broker, partition)
         broker.directories.moves.start(partition, path, broker.clock.wall_ms())
     except KafkaError as error:

@@ -8,6 +8,10 @@ versions of these APIs without the features misbehaves.
 
 A version that is too new is answered in version 0, with an error and the versions served, so that
 the client can ask again; so a client may always begin with this request.
+
+From version 5 on a client that has learned the brokers' addresses says which broker of which
+cluster it expects here. If an address has come to belong to another one, what it knows is out of
+date, and it is told to begin again with its bootstrap servers.
 """
 
 from __future__ import annotations
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
 _PRODUCE_LOWEST_SHOWN: Final = 0
 _FEATURES: Final = {"group.version": (0, 1), "transaction.version": (0, 2)}
 _FEATURES_EPOCH: Final = 1
+_NO_NODE: Final = -1
 #: The same that Kafka accepts as the name and version of a client's software.
 _SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -65,11 +70,17 @@ def unsupported_version_response() -> ApiVersionsResponse:
 
 
 async def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
+    # Of the cluster and the broker a client knows both or none.
+    if (request.cluster_id is None) != (request.node_id == _NO_NODE):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     if context.api_version >= 3:
         names = (request.client_software_name, request.client_software_version)
         if not all(_SOFTWARE_NAME.fullmatch(name) for name in names):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         context.connection.state["client_software"] = names
+    wanted = (request.cluster_id, request.node_id)
+    if request.cluster_id is not None and wanted != _own_identity(context):
+        return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
     return ApiVersionsResponse(
         api_keys=served_versions(context.broker.api_table.cards.values()),
         supported_features=[
@@ -83,6 +94,10 @@ async def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVer
             for name, (_, highest) in _FEATURES.items()
         ],
     )
+
+
+def _own_identity(context: RequestContext) -> tuple[str, int]:
+    return context.broker.cluster_id, context.broker.node_id
 
 
 API = ApiHandler(CARDS[ApiKey.API_VERSIONS], handle)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.errors import KafkaError
 from headwater.base.printable import shortened
 from headwater.broker.context import RequestContext
 from headwater.broker.handlers.cards.all_cards import CARDS
@@ -22,24 +22,22 @@ from headwater.wire.messages.delete_groups import (
 async def handle(request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroupsResponse:
     # All at once, so that they wait for replicas and disks together.
     group_ids = list(dict.fromkeys(request.groups_names))
-    codes = await asyncio.gather(*(_delete(group_id, context) for group_id in group_ids))
     return DeleteGroupsResponse(
-        results=[
-            DeletableGroupResult(group_id=group_id, error_code=code)
-            for group_id, code in zip(group_ids, codes, strict=True)
-        ]
+        results=await asyncio.gather(*(_delete(group_id, context) for group_id in group_ids))
     )
 
 
-async def _delete(group_id: str, context: RequestContext) -> ErrorCode:
+async def _delete(group_id: str, context: RequestContext) -> DeletableGroupResult:
+    result = DeletableGroupResult(group_id=group_id)
     try:
         while not await context.broker.groups.write(
             group_id, lambda shard, now_ms: shard.removal.delete(group_id)
         ):
             pass  # A large group goes piece by piece.
     except KafkaError as error:
-        return error.code
-    return ErrorCode.NONE
+        result.error_code = error.code
+        result.error_message = str(error)
+    return result
 
 
 def _deeds(_: DeleteGroupsRequest, response: DeleteGroupsResponse) -> Iterator[str]:

@@ -42,7 +42,7 @@ async def handle(
 def _describe(
     directory: LogDirectory, wanted: Mapping[str, set[int]] | None, context: RequestContext
 ) -> DescribeLogDirsResult:
-    result = DescribeLogDirsResult(log_dir=directory.path)
+    result = DescribeLogDirsResult(log_dir=directory.path, is_cordoned=directory.is_cordoned)
     if not directory.is_online:
         result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         return result

@@ -35,37 +35,43 @@ from headwater.wire.records import NO_SEQUENCE
 _LOADING_SINCE = 2
 _ABORTABLE_SINCE = 4
 _ADDS_SINCE = 5
+_TOPIC_IDS_SINCE = 6
 
 
 async def handle(
     request: TxnOffsetCommitRequest, context: RequestContext
 ) -> TxnOffsetCommitResponse:
-    topics = context.broker.image.topics
+    image = context.broker.image
+    by_id = context.api_version >= _TOPIC_IDS_SINCE
+    unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     response = TxnOffsetCommitResponse()
     offsets: list[NewOffset] = []
     #: The answers that the coordinator gives, one for each offset.
     awaited: list[TxnOffsetCommitResponsePartition] = []
     for asked_topic in request.topics:
-        topic = topics.get(asked_topic.name)
-        partition_count = 0 if topic is None else len(topic.partitions)
+        name, topic_id = asked_topic.name, asked_topic.topic_id
+        topic = image.topic_by_id(topic_id) if by_id else image.topics.get(name)
         answers: list[TxnOffsetCommitResponsePartition] = []
         response.topics.append(
-            TxnOffsetCommitResponseTopic(name=asked_topic.name, partitions=answers)
+            TxnOffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=answers)
         )
         for asked in asked_topic.partitions:
             answer = TxnOffsetCommitResponsePartition(partition_index=asked.partition_index)
             answers.append(answer)
-            if 0 <= asked.partition_index < partition_count:
+            if topic is None:
+                answer.error_code = unknown
+            elif not 0 <= asked.partition_index < len(topic.partitions):
+                answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            else:
                 offset = NewOffset(
-                    TopicPartition(asked_topic.name, asked.partition_index),
+                    TopicPartition(topic.name, asked.partition_index),
                     asked.committed_offset,
                     asked.committed_leader_epoch,
                     asked.committed_metadata,
+                    topic_id,
                 )
                 offsets.append(offset)
                 awaited.append(answer)
-            else:
-                answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if offsets:
         codes = await _commit(request, offsets, context)
         for answer, code in zip(awaited, codes, strict=True):
@@ -77,7 +83,9 @@ async def _commit(
     request: TxnOffsetCommitRequest, offsets: list[NewOffset], context: RequestContext
 ) -> list[ErrorCode]:
     producer = ProducerIdentity(request.producer_id, request.producer_epoch)
-    committer = Committer(request.member_id, request.group_instance_id, request.generation_id)
+    committer = Committer(
+        request.member_id, request.group_instance_id, request.generation_id_or_member_epoch
+    )
     try:
         if not request.group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID, "Only a group with a name has offsets.")

@@ -32,7 +32,7 @@ from headwater.broker.settings.group_settings import check_group_configs
 from headwater.broker.settings.rows.network import host_limits
 from headwater.broker.settings.tables import BROKER_SETTINGS, TOPIC_SETTINGS
 from headwater.cluster.image.image import ConfigResource, ResourceKind
-from headwater.storage.log_settings import log_config_of
+from headwater.storage.log_settings import check_cordoned_directories, log_config_of
 
 _THREAD_COUNTS: Final = (
     "num.io.threads",
@@ -153,6 +153,8 @@ def check_broker_configs(
         values = settings.static.with_overrides(_without_ignored(configs, unchanged, check))
         log_config_of(TOPIC_SETTINGS.inherit(values))
         host_limits(values)
+        if "cordoned.log.dirs" in changed:
+            check_cordoned_directories(values)
     except SettingError as error:
         raise _invalid_request(str(error)) from None
     _check_thread_counts(settings, values, [name for name in changed if name in configs])

@@ -20,7 +20,7 @@ from headwater.broker.settings.rows.identity import IDENTITY_SETTINGS, broker_id
 from headwater.broker.settings.rows.network import host_limits
 from headwater.broker.settings.tables import BROKER_SETTINGS
 from headwater.net.endpoint import split_address
-from headwater.storage.log_settings import log_directory_paths, make_log_config
+from headwater.storage.log_settings import check_cordoned_directories, make_log_config
 
 
 def static_of(texts: Mapping[str, str], source: str = "") -> SettingValues:
@@ -56,7 +56,7 @@ def _check_metrics_address(values: SettingValues) -> None:
 
 _CHECKS: Final[tuple[Callable[[SettingValues], object], ...]] = (
     broker_id_of,
-    log_directory_paths,
+    check_cordoned_directories,
     make_log_config,
     client_endpoints,
     check_listener_names,

@@ -21,6 +21,7 @@ from headwater.replication.partition.options import AcksAllFlush, PartitionOptio
 from headwater.storage.directories.log_environment import LogEnvironment
 from headwater.storage.disk.files import FileSystem
 from headwater.storage.disk.handles import HandleCache
+from headwater.storage.log_settings import cordoned_directory_paths, log_directory_paths
 
 #: ZooKeeper looks for dead sessions once a tick.
 _SESSION_END_GRACE_S = 3.0
@@ -31,7 +32,12 @@ def log_environment(
 ) -> LogEnvironment:
     """What all logs share, with the configuration of each topic as it is at any moment."""
     shared = LogEnvironment.from_settings(settings.values, files, random)
-    return replace(shared, config_of=settings.topic_config, handles=HandleCache(files, handles_max))
+    return replace(
+        shared,
+        config_of=settings.topic_config,
+        handles=HandleCache(files, handles_max),
+        cordoned_paths=lambda: cordoned_directory_paths(settings.values),
+    )
 
 
 def broker_info(
@@ -45,7 +51,13 @@ def broker_info(
         endpoints,
         None if is_one_machine else socket.gethostname(),
     )
-    return BrokerInfo(node_id, advertised, settings.optional_text("broker.rack"))
+    return BrokerInfo(
+        node_id,
+        advertised,
+        settings.optional_text("broker.rack"),
+        log_dirs=log_directory_paths(settings.static),
+        cordoned_log_dirs=settings.static.texts("cordoned.log.dirs"),
+    )
 
 
 def controller_options(settings: BrokerSettings) -> ControllerOptions:

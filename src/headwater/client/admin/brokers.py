@@ -63,6 +63,8 @@ class LogDirectory(NamedTuple):
     replicas: dict[TopicPartition, ReplicaSize]
     total_bytes: int
     usable_bytes: int
+    #: Whether it takes no new replicas.
+    is_cordoned: bool = False
 
 
 class BrokerOperations(Operations):
@@ -206,4 +208,5 @@ def _log_directory(result: DescribeLogDirsResult) -> LogDirectory:
         },
         total_bytes=result.total_bytes,
         usable_bytes=result.usable_bytes,
+        is_cordoned=result.is_cordoned,
     )

@@ -127,7 +127,9 @@ class GroupOperations(Operations):
                 DeleteGroupsRequest(groups_names=owned), DeleteGroupsResponse, broker_id
             )
             return {
-                result.group_id: group_refusal(result.error_code, None, result.group_id)
+                result.group_id: group_refusal(
+                    result.error_code, result.error_message, result.group_id
+                )
                 if result.error_code
                 else None
                 for result in response.results

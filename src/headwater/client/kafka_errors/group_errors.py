@@ -130,6 +130,10 @@ class StaleMemberEpochError(KafkaError):
     )
 
 
+class GroupDeletionFailedError(KafkaError):
+    code = ErrorCode.GROUP_DELETION_FAILED
+
+
 class InvalidRegularExpressionError(KafkaError):
     code = ErrorCode.INVALID_REGULAR_EXPRESSION
     advice = "The broker reads patterns of topics as RE2 does."

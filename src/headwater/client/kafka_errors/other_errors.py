@@ -93,3 +93,11 @@ class StreamsTopologyFencedError(KafkaError):
 
 class ShareSessionLimitReachedError(RetriableError):
     code = ErrorCode.SHARE_SESSION_LIMIT_REACHED
+
+
+class StreamsTopologyDescriptionUpdateFailedError(KafkaError):
+    code = ErrorCode.STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED
+
+
+class ControllerIdNotRegisteredError(KafkaError):
+    code = ErrorCode.CONTROLLER_ID_NOT_REGISTERED

@@ -226,6 +226,10 @@ def _encode(broker: BrokerInfo, now_ms: int) -> bytes:
     }
     if broker.rack is not None:
         document["rack"] = broker.rack
+    if broker.log_dirs:
+        document["log_dirs"] = list(broker.log_dirs)
+    if broker.cordoned_log_dirs:
+        document["cordoned_log_dirs"] = list(broker.cordoned_log_dirs)
     return encode(document)
 
 
@@ -234,7 +238,14 @@ def _decode(path: str, name: str, node: Node) -> BrokerInfo:
         broker_id = broker_id_from_text(name)
         document = json.loads(node.data)
         endpoints = tuple(_endpoint(text) for text in document["endpoints"])
-        broker = BrokerInfo(broker_id, endpoints, document.get("rack"), node.creation_id)
+        broker = BrokerInfo(
+            broker_id,
+            endpoints,
+            document.get("rack"),
+            node.creation_id,
+            tuple(document.get("log_dirs", ())),
+            tuple(document.get("cordoned_log_dirs", ())),
+        )
         check_broker(broker)
         return broker
     except ImageFaultError as error:

@@ -40,6 +40,10 @@ class BrokerInfo(NamedTuple):
     rack: str | None = None
     #: Grows with every registration of the broker: tells one life of it from the next.
     broker_epoch: int = -1
+    #: Where it keeps its logs.
+    log_dirs: tuple[str, ...] = ()
+    #: Those of them that get no new logs, by what it was started with.
+    cordoned_log_dirs: tuple[str, ...] = ()
 
 
 class PartitionImage(NamedTuple):

@@ -111,7 +111,14 @@ def _heard_broker(told: UpdatedBroker) -> BrokerInfo:
     endpoints = tuple(
         EndpointInfo(each.listener_name, each.host, each.port) for each in told.endpoints
     )
-    broker = BrokerInfo(told.broker_id, endpoints, told.rack, told.broker_epoch)
+    broker = BrokerInfo(
+        told.broker_id,
+        endpoints,
+        told.rack,
+        told.broker_epoch,
+        tuple(told.log_dirs),
+        tuple(told.cordoned_log_dirs),
+    )
     check_broker(broker)
     return broker
 

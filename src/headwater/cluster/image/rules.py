@@ -92,6 +92,8 @@ def check_broker(broker: BrokerInfo) -> None:
     check_number("The id of a broker", broker.broker_id)
     if broker.rack is not None:
         check_text("A broker's rack", broker.rack)
+    for path in (*broker.log_dirs, *broker.cordoned_log_dirs):
+        check_text("A broker's log directory", path)
     for endpoint in broker.endpoints:
         check_text("The name of a listener", endpoint.listener_name)
         check_text("A broker's host", endpoint.host)

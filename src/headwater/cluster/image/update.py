@@ -109,6 +109,8 @@ def _told_broker(broker: BrokerInfo) -> UpdatedBroker:
             UpdatedEndpoint(listener_name=each.listener_name, host=each.host, port=each.port)
             for each in broker.endpoints
         ],
+        log_dirs=list(broker.log_dirs),
+        cordoned_log_dirs=list(broker.cordoned_log_dirs),
     )
 
 

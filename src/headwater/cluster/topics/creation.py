@@ -28,6 +28,7 @@ from headwater.cluster.node_locations import (
 )
 from headwater.cluster.partitions.states import PARTITIONS_PER_MULTI, StateEncoder
 from headwater.cluster.store.metadata_store import Create, Operation
+from headwater.cluster.topics.cordoning import open_racks
 from headwater.cluster.topics.manual_assignment import check_new_topic
 from headwater.cluster.topics.name_collisions import NameCollisions
 from headwater.cluster.topics.new_topic import (
@@ -110,16 +111,16 @@ class TopicCreation:
             replicas = _manual_replicas(request, image, active)
             self._ask_policy(request, None, None, dict(enumerate(replicas)), configs)
         else:
-            partition_count, replication_factor = self._checked_numbers(request, image)
+            partition_count, replication_factor = self._checked_numbers(request)
+            racks = open_racks(image, replication_factor)
             self._ask_policy(request, partition_count, replication_factor, None, configs)
-            racks = {broker.broker_id: broker.rack for broker in image.brokers.values()}
             generator = self._random.generator
             replicas = place_replicas(racks, partition_count, replication_factor, generator)
         topic_id = self._draw_topic_id(image)
         partitions = new_partitions(replicas, image.brokers, active)
         return TopicPlan(TopicImage(request.name, topic_id, partitions), configs)
 
-    def _checked_numbers(self, request: NewTopic, image: ClusterImage) -> tuple[int, int]:
+    def _checked_numbers(self, request: NewTopic) -> tuple[int, int]:
         partition_count, replication_factor = request.partition_count, request.replication_factor
         if partition_count == USE_DEFAULT:
             partition_count = self._options.default_partition_count
@@ -134,12 +135,6 @@ class TopicCreation:
             raise KafkaError(
                 ErrorCode.INVALID_PARTITIONS,
                 "The number of partitions must be larger than 0, or -1 for the default.",
-            )
-        if replication_factor > len(image.brokers):
-            raise KafkaError(
-                ErrorCode.INVALID_REPLICATION_FACTOR,
-                f"The replication factor {replication_factor} is larger than the number of "
-                f"brokers, which is {len(image.brokers)}.",
             )
         return partition_count, replication_factor
 

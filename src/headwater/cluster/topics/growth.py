@@ -14,6 +14,7 @@ from headwater.cluster.image.image import ClusterImage, TopicImage
 from headwater.cluster.node_documents import TopicDocument, encode_topic
 from headwater.cluster.node_locations import topic_path
 from headwater.cluster.store.metadata_store import Operation, Set
+from headwater.cluster.topics.cordoning import open_racks
 from headwater.cluster.topics.creation import (
     PARTITIONS_PER_REQUEST_MAX,
     new_partitions,
@@ -41,14 +42,8 @@ def plan_growth(
         replicas = check_added_partitions(
             request.assignments, added, image, active, replication_factor
         )
-    elif replication_factor > len(image.brokers):
-        raise KafkaError(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"The topic has the replication factor {replication_factor}, but only "
-            f"{len(image.brokers)} brokers are alive.",
-        )
     else:
-        racks = {broker.broker_id: broker.rack for broker in image.brokers.values()}
+        racks = open_racks(image, replication_factor)
         first_replicas = topic.partitions[0].replicas
         replicas = place_added_replicas(racks, first_replicas, added, replication_factor, generator)
     partitions = topic.partitions + new_partitions(replicas, image.brokers, active)

@@ -140,7 +140,7 @@ class TransactionRequests:
             group_id=group_id,
             producer_id=producer.producer_id,
             producer_epoch=producer.producer_epoch,
-            generation_id=generation,
+            generation_id_or_member_epoch=generation,
             member_id=member_id,
             group_instance_id=instance_id,
             topics=list(topics.values()),

@@ -221,16 +221,20 @@ class LogDirectories:
     # -- making and deleting ---------------------------------------------------------------------
 
     def choose_directory(self, begun: Sequence[LogCreation] = ()) -> LogDirectory:
-        """Where the next log goes: the directory with the fewest, also of those being made."""
+        """Where the next log goes: the directory with the fewest, also of those being made.
+
+        A cordoned one is the last resort: a log that was assigned to this broker must be somewhere.
+        """
         online = self.online()
         if not online:
             self.check_online()
+        candidates = [each for each in online if not each.is_cordoned] or online
 
         def log_count(directory: LogDirectory) -> int:
             being_made = sum(each.directory is directory for each in begun)
             return len(directory.logs) + len(directory.future_logs) + being_made
 
-        return min(online, key=log_count)
+        return min(candidates, key=log_count)
 
     def begin_creation(
         self,

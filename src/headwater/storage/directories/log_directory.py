@@ -97,6 +97,11 @@ class LogDirectory:
     def is_online(self) -> bool:
         return self.failure is None
 
+    @property
+    def is_cordoned(self) -> bool:
+        """Whether it gets no new logs."""
+        return self.path in self.environment.cordoned_paths()
+
     @contextlib.contextmanager
     def guarding(self) -> Iterator[None]:
         """Work on this disk; if it fails, go offline and say so with `LogStorageError`."""

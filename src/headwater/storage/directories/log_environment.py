@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from headwater.base.settings import SettingValues
@@ -35,6 +35,8 @@ class LogEnvironment:
     close_thread_count: int = 1
     #: What each directory sets aside for when its disk is full.
     reserve_bytes: int = 0
+    #: The directories that get no new logs, as it is at any moment.
+    cordoned_paths: Callable[[], Collection[str]] = tuple
 
     @classmethod
     def from_settings(

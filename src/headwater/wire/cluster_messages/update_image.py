@@ -32,7 +32,14 @@ class UpdatedEndpoint(Struct):
 
 
 class UpdatedBroker(Struct):
-    __slots__ = ("broker_epoch", "broker_id", "endpoints", "rack")
+    __slots__ = (
+        "broker_epoch",
+        "broker_id",
+        "cordoned_log_dirs",
+        "endpoints",
+        "log_dirs",
+        "rack",
+    )
 
     def __init__(
         self,
@@ -41,17 +48,24 @@ class UpdatedBroker(Struct):
         broker_epoch: int = -1,
         rack: str | None = None,
         endpoints: list[UpdatedEndpoint] = NEW,
+        log_dirs: list[str] = NEW,
+        cordoned_log_dirs: list[str] = NEW,
     ) -> None:
         self.broker_id = broker_id
         self.broker_epoch = broker_epoch
         self.rack = rack
         self.endpoints = [] if endpoints is NEW else endpoints
+        self.log_dirs = [] if log_dirs is NEW else log_dirs
+        self.cordoned_log_dirs = [] if cordoned_log_dirs is NEW else cordoned_log_dirs
 
     FIELDS = (
         Field("broker_id", "int32", _V0),
         Field("broker_epoch", "int64", _V0),
         Field("rack", "string", _V0, nullable=_V0),
         Field("endpoints", UpdatedEndpoint, _V0, array=True),
+        # Tagged, so that brokers of earlier releases pass over them.
+        Field("log_dirs", "string", _V0, array=True, tag=0, tagged=_V0),
+        Field("cordoned_log_dirs", "string", _V0, array=True, tag=1, tagged=_V0),
     )
 
 

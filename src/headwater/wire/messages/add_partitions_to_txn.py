@@ -58,28 +58,28 @@ class AddPartitionsToTxnRequest(Message):
     def __init__(
         self,
         *,
+        transactions: list[AddPartitionsToTxnTransaction] = NEW,
         v3_and_below_transactional_id: str = "",
         v3_and_below_producer_id: int = 0,
         v3_and_below_producer_epoch: int = 0,
         v3_and_below_topics: list[AddPartitionsToTxnTopic] = NEW,
-        transactions: list[AddPartitionsToTxnTransaction] = NEW,
     ) -> None:
+        self.transactions = [] if transactions is NEW else transactions
         self.v3_and_below_transactional_id = v3_and_below_transactional_id
         self.v3_and_below_producer_id = v3_and_below_producer_id
         self.v3_and_below_producer_epoch = v3_and_below_producer_epoch
         self.v3_and_below_topics = [] if v3_and_below_topics is NEW else v3_and_below_topics
-        self.transactions = [] if transactions is NEW else transactions
 
     API_KEY = 24
     VERSIONS = VersionRange(0, 5)
     FLEXIBLE_SINCE = 3
 
     FIELDS = (
+        Field("transactions", AddPartitionsToTxnTransaction, (4, 5), array=True),
         Field("v3_and_below_transactional_id", "string", (0, 3)),
         Field("v3_and_below_producer_id", "int64", (0, 3)),
         Field("v3_and_below_producer_epoch", "int16", (0, 3)),
         Field("v3_and_below_topics", AddPartitionsToTxnTopic, (0, 3), array=True),
-        Field("transactions", AddPartitionsToTxnTransaction, (4, 5), array=True),
     )
 
 
@@ -141,17 +141,17 @@ class AddPartitionsToTxnResponse(Message):
         self,
         *,
         throttle_time_ms: int = 0,
-        results_by_topic_v3_and_below: list[AddPartitionsToTxnTopicResult] = NEW,
         error_code: int = 0,
         results_by_transaction: list[AddPartitionsToTxnResult] = NEW,
+        results_by_topic_v3_and_below: list[AddPartitionsToTxnTopicResult] = NEW,
     ) -> None:
         self.throttle_time_ms = throttle_time_ms
-        self.results_by_topic_v3_and_below = (
-            [] if results_by_topic_v3_and_below is NEW else results_by_topic_v3_and_below
-        )
         self.error_code = error_code
         self.results_by_transaction = (
             [] if results_by_transaction is NEW else results_by_transaction
+        )
+        self.results_by_topic_v3_and_below = (
+            [] if results_by_topic_v3_and_below is NEW else results_by_topic_v3_and_below
         )
 
     API_KEY = 24
@@ -160,7 +160,7 @@ class AddPartitionsToTxnResponse(Message):
 
     FIELDS = (
         Field("throttle_time_ms", "int32", (0, 5)),
-        Field("results_by_topic_v3_and_below", AddPartitionsToTxnTopicResult, (0, 3), array=True),
         Field("error_code", "int16", (4, 5)),
         Field("results_by_transaction", AddPartitionsToTxnResult, (4, 5), array=True),
+        Field("results_by_topic_v3_and_below", AddPartitionsToTxnTopicResult, (0, 3), array=True),
     )

@@ -27,12 +27,12 @@ class DeleteTopicsRequest(Message):
     def __init__(
         self,
         *,
-        topic_names: list[str] = NEW,
         topics: list[DeleteTopicState] = NEW,
+        topic_names: list[str] = NEW,
         timeout_ms: int = 0,
     ) -> None:
-        self.topic_names = [] if topic_names is NEW else topic_names
         self.topics = [] if topics is NEW else topics
+        self.topic_names = [] if topic_names is NEW else topic_names
         self.timeout_ms = timeout_ms
 
     API_KEY = 20
@@ -40,8 +40,8 @@ class DeleteTopicsRequest(Message):
     FLEXIBLE_SINCE = 4
 
     FIELDS = (
-        Field("topic_names", "string", (1, 5), array=True),
         Field("topics", DeleteTopicState, (6, 6), array=True),
+        Field("topic_names", "string", (1, 5), array=True),
         Field("timeout_ms", "int32", (1, 6)),
     )
 

@@ -74,15 +74,15 @@ class OffsetCommitRequest(Message):
         group_id: str = "",
         generation_id_or_member_epoch: int = -1,
         member_id: str = "",
-        retention_time_ms: int = -1,
         group_instance_id: str | None = None,
+        retention_time_ms: int = -1,
         topics: list[OffsetCommitRequestTopic] = NEW,
     ) -> None:
         self.group_id = group_id
         self.generation_id_or_member_epoch = generation_id_or_member_epoch
         self.member_id = member_id
-        self.retention_time_ms = retention_time_ms
         self.group_instance_id = group_instance_id
+        self.retention_time_ms = retention_time_ms
         self.topics = [] if topics is NEW else topics
 
     API_KEY = 8
@@ -93,8 +93,8 @@ class OffsetCommitRequest(Message):
         Field("group_id", "string", (2, 10)),
         Field("generation_id_or_member_epoch", "int32", (2, 10)),
         Field("member_id", "string", (2, 10)),
-        Field("retention_time_ms", "int64", (2, 4)),
         Field("group_instance_id", "string", (7, 10), nullable=(7, 10)),
+        Field("retention_time_ms", "int64", (2, 4)),
         Field("topics", OffsetCommitRequestTopic, (2, 10), array=True),
     )
 

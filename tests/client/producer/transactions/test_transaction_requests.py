@@ -21,6 +21,7 @@ from headwater.wire.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
+from headwater.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 from tests.support.fakes.manager_conversation import (
     GROUP,
     PLACE,
@@ -138,6 +139,16 @@ def test_the_versions_of_requests_tell_the_version_of_the_protocol() -> None:
     assert (first_ask.version_max, second_ask.version_max) == (4, None)
     second_ask.on_answer(EndTxnResponse(producer_id=9, producer_epoch=0), 0.0)
     assert second.manager.identity == ProducerIdentity(9, 0)
+
+
+def test_offsets_name_their_topics_which_later_versions_cannot() -> None:
+    conversation = transactional()
+    conversation.begin()
+    conversation.manager.operations.send_offsets({PLACE: OffsetAndMetadata(5)}, GROUP)
+    ask = conversation.next_ask()
+    assert isinstance(ask.request, TxnOffsetCommitRequest)
+    assert ask.request.topics[0].name == PLACE.topic
+    assert ask.version_max == 5
 
 
 def test_the_first_version_announces_partitions_before_it_writes() -> None:

@@ -18,6 +18,8 @@ CLUSTER_CARDS: Final = (
         notes={
             3: "the client names its software; features of the cluster in tagged fields",
             4: "features may start at version 0",
+            5: "the client may name the cluster and the broker that it wants to talk to; "
+            "REBOOTSTRAP_REQUIRED if it has reached another one",
         },
     ),
     ApiCard(
@@ -76,7 +78,7 @@ CLUSTER_CARDS: Final = (
             1: "partitions with their size and how far they are behind; null asks for all of them",
             3: "an error of the whole request",
             4: "the size of each directory's disk and the space left on it",
-            5: "whether a directory takes no new partitions; there are no such here",
+            5: "whether a directory is cordoned, and takes no new partitions",
         },
     ),
     ApiCard(

@@ -136,6 +136,9 @@ GROUP_CARDS: Final = (
     ApiCard(
         ApiKey.DELETE_GROUPS,
         access=(Access(Operation.DELETE, Resource.GROUP),),
-        notes={1: "throttling is announced before it happens"},
+        notes={
+            1: "throttling is announced before it happens",
+            3: "a sentence for each group that could not be deleted",
+        },
     ),
 )

@@ -55,6 +55,7 @@ TRANSACTION_CARDS: Final = (
             3: "who in the group commits",
             4: "TRANSACTION_ABORTABLE",
             5: "the group's partition becomes part of the transaction by itself",
+            6: "topics by id; GROUP_ID_NOT_FOUND, STALE_MEMBER_EPOCH",
         },
     ),
     ApiCard(
@@ -72,7 +73,8 @@ TRANSACTION_CARDS: Final = (
             Access(Operation.CLUSTER_ACTION, Resource.CLUSTER, "as a coordinator"),
             Access(Operation.ALTER, Resource.CLUSTER, "to abort a transaction that hangs"),
         ),
-        # Version 2, which tells the transaction version too, is newer than Kafka 4.1.
+        # Version 2 tells the transaction version too. Markers are the brokers' own business, and
+        # ours have no need of it; an administrator's tool can do without.
         versions=VersionRange(1, 1),
     ),
     ApiCard(

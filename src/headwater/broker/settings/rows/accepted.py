@@ -10,6 +10,7 @@ from headwater.base.settings import DynamicScope, Setting, SettingKind, SettingT
 from headwater.broker.settings.rows.reasons import (
     NO_QUORUM,
     NO_SHARE_GROUPS,
+    NO_STREAMS_GROUPS,
     NO_THROTTLE,
     NO_TIERED_STORAGE,
 )
@@ -29,6 +30,8 @@ ACCEPTED_SETTINGS: Final = SettingTable("broker", [
             without_effect=NO_QUORUM),
     Setting("controller.quorum.bootstrap.servers", _LIST, (), "Where the quorum is found.",
             without_effect=NO_QUORUM),
+    Setting("controller.quorum.auto.join.enable", _BOOLEAN, False, "Whether a controller joins the "
+            "quorum by itself.", without_effect=NO_QUORUM),
     Setting("metadata.log.dir", _STRING, None, "The directory of the quorum's log.",
             without_effect=NO_QUORUM),
     Setting("share.coordinator.state.topic.replication.factor", _SHORT, 3, "How many replicas the "
@@ -36,6 +39,32 @@ ACCEPTED_SETTINGS: Final = SettingTable("broker", [
     Setting("share.coordinator.state.topic.min.isr", _SHORT, 2, "How many replicas of the "
             "topic with the state of share groups must be in sync.",
             lower=1, without_effect=NO_SHARE_GROUPS),
+    Setting("group.share.assignment.interval.ms", _INT, 1_000, "How long a share group keeps "
+            "an assignment at least.", lower=0, dynamic=_DYNAMIC,
+            without_effect=NO_SHARE_GROUPS),
+    Setting("group.share.min.assignment.interval.ms", _INT, 0, "The shortest time between "
+            "assignments that a share group may set for itself.",
+            lower=0, without_effect=NO_SHARE_GROUPS),
+    Setting("group.share.max.assignment.interval.ms", _INT, 15_000, "The longest time between "
+            "assignments that a share group may set for itself.",
+            lower=0, without_effect=NO_SHARE_GROUPS),
+    Setting("group.streams.assignment.interval.ms", _INT, 1_000, "How long a group of Kafka "
+            "Streams keeps an assignment at least.", lower=0, dynamic=_DYNAMIC,
+            without_effect=NO_STREAMS_GROUPS),
+    Setting("group.streams.min.assignment.interval.ms", _INT, 0, "The shortest time "
+            "between assignments that a group of Kafka Streams may set for itself.",
+            lower=0, without_effect=NO_STREAMS_GROUPS),
+    Setting("group.streams.max.assignment.interval.ms", _INT, 15_000, "The longest time "
+            "between assignments that a group of Kafka Streams may set for itself.",
+            lower=0, without_effect=NO_STREAMS_GROUPS),
+    Setting("group.streams.initial.rebalance.delay.ms", _INT, 3_000, "How long a new group of "
+            "Kafka Streams waits for more members.", lower=0, without_effect=NO_STREAMS_GROUPS),
+    Setting("share.coordinator.cached.buffer.max.bytes", _INT, (1 << 20) + 12, "How large a "
+            "buffer for the state of share groups may become and still be used again.",
+            lower=512 << 10, dynamic=_DYNAMIC, without_effect=NO_SHARE_GROUPS),
+    Setting("follower.fetch.last.tiered.offset.enable", _BOOLEAN, False, "Whether a new follower "
+            "begins behind what was copied away.", dynamic=_DYNAMIC,
+            without_effect=NO_TIERED_STORAGE),
     Setting("log.local.retention.ms", _LONG, -2, "How long a segment stays on local disks after it "
             "was copied away; -2 as long as the topic's retention.ms.",
             lower=-2, dynamic=_DYNAMIC, topic_name="local.retention.ms",
@@ -58,7 +87,16 @@ TOPIC_ONLY_SETTINGS: Final = SettingTable("topic", [
             "storage; only false is taken.", dynamic=_DYNAMIC, without_effect=NO_TIERED_STORAGE),
     Setting("remote.log.copy.disable", _BOOLEAN, False, "Whether no more segments are copied away.",
             dynamic=_DYNAMIC, without_effect=NO_TIERED_STORAGE),
+    Setting("remote.copy.lag.ms", _LONG, 0, "How old a segment's newest record is before it may be "
+            "copied away; -1 as old as local.retention.ms says.",
+            lower=-1, dynamic=_DYNAMIC, without_effect=NO_TIERED_STORAGE),
+    Setting("remote.copy.lag.bytes", _LONG, 0, "How much must lie behind a segment before it may "
+            "be copied away; -1 as much as local.retention.bytes says.",
+            lower=-1, dynamic=_DYNAMIC, without_effect=NO_TIERED_STORAGE),
     Setting("remote.log.delete.on.disable", _BOOLEAN, False, "Whether copied segments go when "
             "tiered storage is turned off.", dynamic=_DYNAMIC, without_effect=NO_TIERED_STORAGE),
+    Setting("errors.deadletterqueue.group.enable", _BOOLEAN, False, "Whether share groups may "
+            "write what they cannot deliver to the topic.", dynamic=_DYNAMIC,
+            without_effect=NO_SHARE_GROUPS),
 ])
 # fmt: on

@@ -10,6 +10,7 @@ _STRING, _LIST, _BOOLEAN = SettingKind.STRING, SettingKind.LIST, SettingKind.BOO
 _INT_MAX = 2**31 - 1
 _HOUR_MS = 3_600_000
 _WRITTEN_AT_ONCE = "Records are written at once; it is the fsync behind them that is shared."
+_ASSIGNED_AT_ONCE = "Partitions are assigned anew with the very change that asks for it."
 
 # fmt: off
 _OFFSETS = [
@@ -51,8 +52,21 @@ _GROUPS = [
             choices=("consumer", "classic", "share", "streams")),
     Setting("group.coordinator.threads", _INT, 4, "How many threads coordinate groups.",
             lower=1, without_effect=ONE_LOOP),
-    Setting("group.coordinator.append.linger.ms", _INT, 5, "How long a coordinator collects "
-            "records before it writes them.", lower=0, without_effect=_WRITTEN_AT_ONCE),
+    Setting("group.coordinator.background.threads", _INT, 2, "How many threads do what may take "
+            "a coordinator long.", lower=1, without_effect=ONE_LOOP),
+    Setting("group.coordinator.append.linger.ms", _INT, -1, "How long a coordinator collects "
+            "records before it writes them; -1 as long as others are being written.", lower=-1,
+            without_effect=_WRITTEN_AT_ONCE),
+    Setting("group.coordinator.cached.buffer.max.bytes", _INT, (1 << 20) + 12, "How large a "
+            "buffer for records may become and still be used again.", lower=512 << 10,
+            dynamic=DynamicScope.CLUSTER_WIDE, without_effect=_WRITTEN_AT_ONCE),
+    Setting("group.consumer.assignment.interval.ms", _INT, 1_000, "How long a group of the newer "
+            "protocol keeps an assignment at least.", lower=0, dynamic=DynamicScope.CLUSTER_WIDE,
+            without_effect=_ASSIGNED_AT_ONCE),
+    Setting("group.consumer.min.assignment.interval.ms", _INT, 0, "The shortest such time that a "
+            "group may set for itself.", lower=0, without_effect=_ASSIGNED_AT_ONCE),
+    Setting("group.consumer.max.assignment.interval.ms", _INT, 15_000, "The longest such time "
+            "that a group may set for itself.", lower=0, without_effect=_ASSIGNED_AT_ONCE),
     Setting("group.consumer.session.timeout.ms", _INT, 45_000, "The session of members of the "
             "newer protocol.", lower=1),
     Setting("group.consumer.min.session.timeout.ms", _INT, 45_000, "The shortest session that a "

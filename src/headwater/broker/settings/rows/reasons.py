@@ -15,3 +15,4 @@ ONE_LOOP: Final = "One event loop does this; more cores are used by more brokers
 NO_TIERED_STORAGE: Final = "There is no tiered storage: all of a log is on the broker's own disks."
 NO_QUORUM: Final = "There is no quorum of controllers; a metadata store coordinates the brokers."
 NO_SHARE_GROUPS: Final = "There are no share groups."
+NO_STREAMS_GROUPS: Final = "There are no groups of Kafka Streams."

@@ -39,7 +39,7 @@ _FOLLOWERS = [
     Setting("replica.selector.class", _STRING, None, "What chooses the replica that a consumer "
             "reads from.", without_effect="Consumers read from the leader."),
     Setting("num.replica.fetchers", _INT, 1, "How many connections a follower fetches over from "
-            "one leader.", dynamic=_DYNAMIC),
+            "one leader.", lower=1, dynamic=_DYNAMIC),
     Setting("num.replica.alter.log.dirs.threads", _INT, None, "How many threads move logs between "
             "directories.", without_effect="Moves are a background task on the event loop."),
     Setting("leader.replication.throttled.rate", _LONG, LONG_MAX, "How many bytes a second a "

@@ -45,6 +45,8 @@ _FEATURE: Final = "transaction.version"
 PRODUCE_VERSION_1_MAX: Final = 11
 _END_VERSION_1_MAX: Final = 4
 _OFFSETS_VERSION_1_MAX: Final = 4
+#: Later versions name topics by ids, and a producer need not know those of what a consumer reads.
+_OFFSETS_BY_NAME_MAX: Final = 5
 #: Later versions are for brokers, which ask for many producers at once.
 _ADD_PARTITIONS_MAX: Final = 3
 
@@ -142,7 +144,7 @@ class TransactionRequests:
             group_id=group.group_id,
             producer_id=identity.producer_id,
             producer_epoch=identity.epoch,
-            generation_id=group.generation_id,
+            generation_id_or_member_epoch=group.generation_id,
             member_id=group.member_id,
             group_instance_id=group.instance_id,
             topics=[
@@ -156,7 +158,7 @@ class TransactionRequests:
             request,
             CoordinatorOf(CoordinatorKind.GROUP, group.group_id),
             _error_of_offsets,
-            None if is_version_2 else _OFFSETS_VERSION_1_MAX,
+            _OFFSETS_BY_NAME_MAX if is_version_2 else _OFFSETS_VERSION_1_MAX,
         )
 
     def end(self, identity: ProducerIdentity, *, is_commit: bool, is_version_2: bool) -> Question:

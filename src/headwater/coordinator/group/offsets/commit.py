@@ -22,6 +22,8 @@ from headwater.wire.schema import ZERO_UUID
 
 #: From this version of OffsetCommit on a client is told that the group does not exist.
 _NOT_FOUND_SINCE: Final = 9
+#: From this version of TxnOffsetCommit on a producer is told that, and that a member is behind.
+_TRANSACTIONAL_NOT_FOUND_SINCE: Final = 6
 
 
 class Committer(NamedTuple):
@@ -58,16 +60,19 @@ def check_commit(groups: Groups, group_id: str, committer: Committer, api_versio
 def check_transactional_commit(
     groups: Groups, group_id: str, committer: Committer, api_version: int
 ) -> None:
-    """The same for a commit in a transaction: producers know fewer errors."""
+    """The same for a commit in a transaction: older producers know fewer errors."""
+    knows_all = api_version >= _TRANSACTIONAL_NOT_FOUND_SINCE
     group = groups.find(group_id)
     if group is not None:
         try:
             group.check_offset_commit(*committer, is_transactional=True, api_version=api_version)
         except KafkaError as error:
-            if error.code is ErrorCode.STALE_MEMBER_EPOCH:
+            if error.code is ErrorCode.STALE_MEMBER_EPOCH and not knows_all:
                 raise _illegal_generation(group_id) from error
             raise
     elif committer.generation >= 0:
+        if knows_all:
+            groups.get(group_id)
         raise _illegal_generation(group_id)
 
 

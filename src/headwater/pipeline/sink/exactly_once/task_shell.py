@@ -161,5 +161,5 @@ def _without_two_phases(error: KafkaError) -> KafkaError:
     return NoTwoPhaseCommitError(
         "Exactly once needs brokers that let a transaction wait for Spark's decision: set "
         "transaction.two.phase.commit.enable=true on them, which is Headwater's default (Apache "
-        f"Kafka 4.1 cannot do it), or leave out 'headwater.exactlyOnce'. ({error})"
+        f"Kafka 4.4 cannot do it), or leave out 'headwater.exactlyOnce'. ({error})"
     )
