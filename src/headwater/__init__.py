@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from headwater.client.settings.typed import AdminSettings, ConsumerSettings, ProducerSettings
     from headwater.client.spool.files.refused_log import RefusedRecord, read_refused
 
-__version__ = "0.7.0"
+__version__ = "0.8.0"
 
 _MODULES = {
     "Admin": "client.admin",

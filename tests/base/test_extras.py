@@ -1,11 +1,8 @@
 """What to install is told in one way, which is true for a clone and for a wheel."""
 
-import importlib.metadata
 import re
 import tomllib
 from pathlib import Path
-
-import pytest
 
 from headwater import __version__
 from headwater.base import extras
@@ -22,14 +19,6 @@ def test_a_missing_package_is_a_sentence_and_an_import_error() -> None:
         f"Headwater, or `pip install './headwater-{__version__}-py3-none-any.whl[spark]'` with its "
         "wheel."
     )
-
-
-def test_without_an_installation_the_version_is_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> str:
-        raise importlib.metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(importlib.metadata, "version", missing)
-    assert "headwater-<version>-py3-none-any.whl" in extras.how_to_install("arrow")
 
 
 def test_every_extra_that_the_source_names_is_one() -> None:

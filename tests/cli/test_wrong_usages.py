@@ -114,8 +114,8 @@ SENSELESS = (
     ("configs describe", "Say what the settings belong to, once (--topic, --broker,"),
     (
         "configs describe --entity-type topic --entity-name orders",
-        "--entity-type: 'topic' is not one of topics, brokers, broker-loggers; "
-        "did you mean 'topics'?",
+        "--entity-type: 'topic' is not one of topics, brokers, broker-loggers, groups, "
+        "client-metrics; did you mean 'topics'?",
     ),
     ("groups describe", "Name a group (GROUP, --group or --all-groups)."),
     (
@@ -187,7 +187,7 @@ FAILING = (
     ),
     (
         "produce ordrs --max-block-ms 100 -b {here}",
-        "Topic 'ordrs' is not known within max.block.ms: There is no topic 'ordrs'.",
+        "Topic 'ordrs' was not found within max.block.ms: There is no topic 'ordrs'.",
     ),
     ("get-offsets ordrs -b {here}", "No partition matches 'ordrs'; did you mean 'orders'?"),
     (
@@ -266,5 +266,5 @@ def test_a_group_with_members_is_left_alone(place: Place) -> None:
         kept = run_command("groups", "delete", "busy", *where)
         assert (kept.exit_code, kept.stderr) == (
             1,
-            "headwater: Group 'busy': The group still has members.\n",
+            "headwater: The group busy has members.\n",
         )

@@ -6,6 +6,7 @@ wheel, and so are its extras.
 
 from __future__ import annotations
 
+from headwater import __version__
 from headwater.base.errors import InvalidConfigError
 
 
@@ -22,15 +23,5 @@ def how_to_install(extra: str) -> str:
     """The end of a sentence: what to run in a clone, and what with a wheel."""
     return (
         f"run `pip install '.[{extra}]'` in a clone of Headwater, or "
-        f"`pip install './headwater-{_version()}-py3-none-any.whl[{extra}]'` with its wheel."
+        f"`pip install './headwater-{__version__}-py3-none-any.whl[{extra}]'` with its wheel."
     )
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("headwater")
-    except PackageNotFoundError:
-        # Imported from a directory that nobody installed.
-        return "<version>"
