@@ -245,7 +245,7 @@ def test_api_versions_is_answered_in_any_version(tmp_path: Path) -> None:
             answer = await reader.readexactly(size)
         correlation_id, error_code, count = struct.unpack_from(">ihi", answer)
         assert (correlation_id, error_code, count) == (7, ErrorCode.UNSUPPORTED_VERSION, 1)
-        assert struct.unpack_from(">hhh", answer, 10) == (18, 0, 4)
+        assert struct.unpack_from(">hhh", answer, 10) == (18, 0, 5)
         writer.close()
         await writer.wait_closed()
 

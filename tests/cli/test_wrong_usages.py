@@ -266,5 +266,5 @@ def test_a_group_with_members_is_left_alone(place: Place) -> None:
         kept = run_command("groups", "delete", "busy", *where)
         assert (kept.exit_code, kept.stderr) == (
             1,
-            "headwater: The group busy has members.\n",
+            "headwater: The group busy still has members.\n",
         )

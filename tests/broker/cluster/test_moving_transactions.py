@@ -214,7 +214,7 @@ def test_a_new_producer_fences_the_old_one_at_the_new_coordinator(tmp_path: Path
                 await new.begin_transaction()
                 await new.send_and_wait("orders", b"kept", partition=0)
                 await new.commit_transaction()
-            with pytest.raises(Exception, match="took over"):
+            with pytest.raises(Exception, match="taken over"):
                 await old.commit_transaction()
         assert await committed_values(cluster, 1) == [b"kept"]
 

@@ -91,7 +91,9 @@ def test_members(cluster: Cluster, groups: Command, group: str, topic: str, prot
         )
         refused = groups("delete", group)
         assert (refused.exit_code, refused.stdout) == (1, "")
-        assert refused.stderr == f"headwater: Group {group!r}: The group still has members.\n"
+        # The broker's own words, where it has some: Kafka has them from 4.4 on.
+        assert group in refused.stderr
+        assert refused.stderr.endswith(" still has members.\n")
         refused = groups("delete-offsets", group, "--topic", topic)
         assert refused.exit_code == 1
         assert "still reads that topic" in refused.stderr

@@ -33,8 +33,8 @@ from headwater.client.errors import UnknownGroupError
 from headwater.client.kafka_errors import InvalidRequestError, NonEmptyGroupError
 
 _COLUMNS: Final = (
-    Column("GROUP", "group", 30),
-    Column("TOPIC", "topic", 30),
+    Column("GROUP", "group", 15),
+    Column("TOPIC", "topic", 15),
     Column("PARTITION", "partition", 10),
     Column("NEW-OFFSET", "new_offset"),
 )

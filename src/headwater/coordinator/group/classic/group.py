@@ -287,7 +287,9 @@ class ClassicGroup(Group):
     def check_deletion(self) -> None:
         self._check_exists()
         if self.state is not ClassicState.EMPTY:
-            raise KafkaError(ErrorCode.NON_EMPTY_GROUP, f"The group {self.group_id} has members.")
+            raise KafkaError(
+                ErrorCode.NON_EMPTY_GROUP, f"The group {self.group_id} still has members."
+            )
 
     def is_subscribed_to(self, topic: str) -> bool:
         if self._topics is None:

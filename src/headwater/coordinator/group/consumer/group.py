@@ -203,7 +203,7 @@ class ConsumerGroup(Group):
     def check_deletion(self) -> None:
         if not self.is_empty:
             raise KafkaError(
-                ErrorCode.NON_EMPTY_GROUP, f"Group {self.group_id} has {len(self.members)} members."
+                ErrorCode.NON_EMPTY_GROUP, f"The group {self.group_id} still has members."
             )
 
     def is_subscribed_to(self, topic: str) -> bool:
