@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ import pytest
 
 from headwater.testing import broker
 from tests.support.command import run_command
+from tests.support.requirements import require_tool
 
 TIMEOUT_S = 120.0
 #: What is typed up to Tab, and what must be offered.
@@ -62,9 +62,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 def offers(shell: str, program: str, environment: dict[str, str]) -> list[set[str]]:
     """What the shell would show for each case."""
-    path = shutil.which(shell)
-    if path is None:
-        pytest.skip(f"{shell} is not installed")
+    path = require_tool(shell)
     calls = "\n".join("tab " + " ".join(word or "''" for word in typed) for typed, _ in CASES)
     options = ["--no-config"] if shell == "fish" else ["--norc"] if shell == "bash" else ["-f"]
     done = subprocess.run(
