@@ -87,8 +87,11 @@ def test_it_refuses_and_goes_on(disk: SmallDisk, tmp_path: Path) -> None:
             answer = connection.produce("filled", numbered(count))
             assert (answer.error_code, answer.base_offset) == (0, count)
         # Whoever looks after the broker is told twice, not with every request.
-        assert broker.output.read_text().count("No space left on device") == 1
+        wait_until(
+            lambda: "takes appends again" in broker.output.read_text(), "the log tells of it"
+        )
         assert broker.output.read_text().count("takes appends again") == 1
+        assert broker.output.read_text().count("No space left on device") == 1
         broker.kill()
         broker.start()
         found = client.consume("filled", 0)
@@ -204,6 +207,11 @@ def test_a_start_without_room(disk: SmallDisk, tmp_path: Path, end: str) -> None
                 lambda: connection.produce("kept", numbered(1)).error_code == 0,
                 "there is room again",
             )
+        # A thread writes the log, so a line may come after the answer.
+        wait_until(
+            lambda: "takes appends again" in broker.output.read_text()[printed_before:],
+            "the log tells of it",
+        )
         printed = broker.output.read_text()[printed_before:]
         assert printed.count("takes no appends") == 1
         assert printed.count("takes appends again") == 1

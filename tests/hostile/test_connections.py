@@ -119,7 +119,10 @@ def test_those_who_ask_and_never_read_slow_nobody_down(
 
         wait_until(ask_until_all_are_ended, "those who do not read are gone")
         broker.wait_rounds(20)
-        assert "it has not read its answers" in broker.output.read_text()
+        wait_until(
+            lambda: "it has not read its answers" in broker.output.read_text(),
+            "the log tells of it",
+        )
 
 
 def make_topics(broker: AttackedBroker) -> None:

@@ -56,6 +56,9 @@ def test_connections_do_not_take_the_descriptors_of_logs(tmp_path: Path) -> None
                 broker.open_sockets(DESCRIPTORS_MAX)
                 produce_everywhere(broker, connection)
             assert broker.descriptor_count() < DESCRIPTORS_MAX
+            wait_until(
+                lambda: "is not accepted" in broker.output.read_text(), "the log tells of it"
+            )
             output = broker.output.read_text()
             assert "offline" not in output
             assert output.count("is not accepted") == 1, "a line now and then"
