@@ -11,7 +11,7 @@ from headwater.sim.campaigns.logs import leader_batch
 from headwater.storage.compaction.record_slices import batch_without_records
 from headwater.storage.segments import empty_batches
 from headwater.storage.segments.empty_batches import EmptyBatches, EmptyRun
-from headwater.wire.records import HEADER_SIZE, read_batch_header
+from headwater.wire.records import HEADER_SIZE, CorruptRecordError, read_batch_header
 
 
 @dataclass
@@ -119,3 +119,20 @@ def test_a_region_may_end_within_a_batch() -> None:
     assert EmptyBatches(file).look(at[2], at[3] + 5) == (at[3] + 5, None)
     assert EmptyBatches(file).look(at[0], at[1] + 5)[1] == EmptyRun(at[1], at[2], at[1], 2)
     assert EmptyBatches(file).look(at[0], at[1]) == (at[1], None)
+
+
+@pytest.mark.parametrize(("position_in_header", "byte"), [(8, 0x80), (23, 0x80)])
+def test_a_header_that_cannot_be_stops_the_look_and_nothing_else(
+    position_in_header: int, byte: int
+) -> None:
+    """A length, or for an emptied batch a last offset, from before the batch begins.
+
+    What stands in front of it is still read; a look that went on there might never end.
+    """
+    file, positions = log_of("rr-r")
+    data = bytearray(file.data)
+    data[positions[2] + position_in_header] = byte
+    batches = EmptyBatches(CountedFile(bytes(data)))
+    assert batches.look(0, positions[4]) == (positions[2], None)
+    with pytest.raises(CorruptRecordError, match=f"position {positions[2]}"):
+        batches.look(positions[2], positions[4])

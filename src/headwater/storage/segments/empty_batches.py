@@ -18,9 +18,8 @@ import struct
 from bisect import bisect_left
 from typing import NamedTuple
 
-from headwater.base.checks import check
 from headwater.storage.disk.files import File
-from headwater.wire.records import HEADER_SIZE, LOG_OVERHEAD, MAGIC_V2
+from headwater.wire.records import HEADER_SIZE, LOG_OVERHEAD, MAGIC_V2, CorruptRecordError
 
 #: One look goes this far, and to the end of a batch.
 LOOK_BYTES_MAX = 256 << 10
@@ -54,13 +53,16 @@ class EmptyBatches:
         """How far is known what stands from `position` on, up to `end`; and the first empty run.
 
         The position must be that of a batch, and `end` must lie behind this batch, which is known
-        in any case. Nothing of the run lies outside of the two.
+        in any case, unless it is damaged: `CorruptRecordError`. Nothing of the run lies outside of
+        the two.
         """
         if not self._start <= position <= self._end:
             self._start = self._end = position
             self._found = []
         if self._end < end:
             self._walk(min(end, self._end + LOOK_BYTES_MAX))
+        if self._end == position:
+            raise CorruptRecordError(f"{self._log.path} has no batch at position {position}.")
         known_end = min(self._end, end)
         found = self._found
         number = bisect_left(found, position, key=_position)
@@ -74,7 +76,10 @@ class EmptyBatches:
         return known_end, run
 
     def _walk(self, end: int) -> None:
-        """Go on from where all is known, to the first batch boundary at or behind `end`."""
+        """Go on from where all is known, to the first batch boundary at or behind `end`.
+
+        It ends early in front of a header that cannot be: what stands before that can be read.
+        """
         while self._end < end:
             chunk = self._log.read_at(self._end, _READ_BYTES)
             # A message of an old format at the end of the file may be shorter than a header.
@@ -82,9 +87,11 @@ class EmptyBatches:
             at = 0
             while at + HEADER_SIZE <= len(chunk) and self._end < end:
                 base_offset, length, magic, delta, record_count = _BATCH.unpack_from(chunk, at)
-                check(length > 0, "%s: no batch at position %d", self._log.path, self._end)
+                is_empty = magic >= MAGIC_V2 and record_count == 0
+                if length <= 0 or (is_empty and delta < 0):
+                    return
                 position, size = self._end, length + LOG_OVERHEAD
-                if magic >= MAGIC_V2 and record_count == 0:
+                if is_empty:
                     next_offset = base_offset + delta + 1
                     self._found.append(EmptyRun(position, position + size, position, next_offset))
                 at += size
