@@ -63,6 +63,7 @@ async def test_a_registration_is_read_back_and_goes_with_the_session() -> None:
         ("3", b'{"endpoints":["A://host:70000"]}'),
         ("3", b'{"endpoints":[],"rack":7}'),
         ("3", b'{"endpoints":[],"log_dirs":7}'),
+        ("3", b'{"endpoints":[],"log_dirs":"data"}'),
         ("3", b'{"endpoints":[],"cordoned_log_dirs":[7]}'),
         ("03", b'{"endpoints":[]}'),
         ("three", b'{"endpoints":[]}'),

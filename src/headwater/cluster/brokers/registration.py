@@ -243,8 +243,8 @@ def _decode(path: str, name: str, node: Node) -> BrokerInfo:
             endpoints,
             document.get("rack"),
             node.creation_id,
-            tuple(document.get("log_dirs", ())),
-            tuple(document.get("cordoned_log_dirs", ())),
+            _paths(document, "log_dirs"),
+            _paths(document, "cordoned_log_dirs"),
         )
         check_broker(broker)
         return broker
@@ -252,6 +252,14 @@ def _decode(path: str, name: str, node: Node) -> BrokerInfo:
         raise corrupt(path, error) from error
     except UNREADABLE as error:
         raise CorruptNodeError(path, "it is not the registration of a broker") from error
+
+
+def _paths(document: dict[str, object], name: str) -> tuple[str, ...]:
+    """A list of a registration, which older brokers do not have; its items are checked later."""
+    paths = document.get(name, [])
+    if not isinstance(paths, list):
+        raise ValueError(f"{name} is {paths!r}, and not a list")
+    return tuple(paths)
 
 
 def _endpoint_text(endpoint: EndpointInfo) -> str:
