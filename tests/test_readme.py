@@ -13,6 +13,7 @@ from tests.support.requirements import require_tool, skip_or_fail
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
+MAKE_VARIABLES = ("ARGS", "MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS")
 TIMEOUT_S = 600.0
 
 
@@ -42,7 +43,8 @@ def test_the_readme_runs_from_top_to_bottom(tmp_path: Path) -> None:
         [*namespace, sys.executable, "-m", "tests.support.documented_commands", str(README)],
         cwd=tmp_path,
         env={
-            **os.environ,
+            # Who runs this by `make` may have given that some variables of its own.
+            **{name: value for name, value in os.environ.items() if name not in MAKE_VARIABLES},
             "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
         },
         capture_output=True,

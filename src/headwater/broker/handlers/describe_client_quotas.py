@@ -4,6 +4,7 @@ Quotas of anything but users, client ids and addresses Kafka does not know eithe
 """
 
 from headwater.base.errors import ErrorCode
+from headwater.base.printable import shortened
 from headwater.broker.context import RequestContext
 from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
@@ -23,7 +24,7 @@ async def handle(
         if component.entity_type not in _ENTITY_TYPES:
             return DescribeClientQuotasResponse(
                 error_code=ErrorCode.UNSUPPORTED_VERSION,
-                error_message=f"There are no quotas of {component.entity_type!r}.",
+                error_message=f"There are no quotas of {shortened(component.entity_type)!r}.",
                 entries=None,
             )
     return DescribeClientQuotasResponse(entries=[])
