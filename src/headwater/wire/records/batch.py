@@ -119,7 +119,7 @@ def encode_batch(
         base_sequence=base_sequence,
         record_count=len(records),
     )
-    return _assemble(header, section)
+    return assemble_batch(header, section)
 
 
 def decode_batch(
@@ -202,7 +202,7 @@ def recompress_batch(
         compression = Compression.NONE
     if compression is not Compression.NONE:
         section = compress(compression, section, compression_level)
-    return _assemble(
+    return assemble_batch(
         header._replace(
             batch_length=HEADER_SIZE - LOG_OVERHEAD + len(section),
             attributes=header.attributes & ~COMPRESSION_MASK | compression,
@@ -211,7 +211,8 @@ def recompress_batch(
     )
 
 
-def _assemble(header: BatchHeader, section: bytes) -> bytes:
+def assemble_batch(header: BatchHeader, section: bytes) -> bytes:
+    """A batch of a header, whose checksum does not count, and its records as they are stored."""
     batch = bytearray(HEADER_SIZE + len(section))
     try:
         HEADER_STRUCT.pack_into(batch, 0, *header)

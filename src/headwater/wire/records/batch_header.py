@@ -114,6 +114,18 @@ class BatchHeader(NamedTuple):
         return self.attributes & CONTROL_BIT != 0
 
     @property
+    def is_delayed(self) -> bool:
+        """Whether its records wait for their time: see `delayed`.
+
+        The header tells: a marker is transactional and has no sequence number, and no other control
+        batch gets into a partition's log.
+        """
+        attributes = self.attributes
+        return attributes & CONTROL_BIT != 0 and (
+            attributes & TRANSACTIONAL_BIT == 0 or self.base_sequence >= 0
+        )
+
+    @property
     def has_producer_id(self) -> bool:
         return self.producer_id > NO_PRODUCER_ID
 

@@ -21,7 +21,10 @@ _MARKER = struct.Struct(">hi")
 
 
 class ControlType(IntEnum):
-    """The second number of a control record's key; the types from 2 on are of KRaft's own log."""
+    """The second number of a control record's key.
+
+    The types from 2 on are of KRaft's own log, and the last one is Headwater's: see `delayed`.
+    """
 
     UNKNOWN = -1
     ABORT = 0
@@ -31,6 +34,7 @@ class ControlType(IntEnum):
     SNAPSHOT_FOOTER = 4
     KRAFT_VERSION = 5
     KRAFT_VOTERS = 6
+    DELAYED = 1000
 
 
 _TYPES = {int(member): member for member in ControlType}
