@@ -15,6 +15,7 @@ from bench.log.sizes import MEGABYTE, Sizes
 from bench.log.workload import fill, fresh_directory, make_batches, open_log
 from bench.rounds import Comparison, alternate
 from bench.table import Goal, Row
+from headwater.storage.disk.files import FileRegion
 from headwater.storage.disk.handles import CachedFile
 from headwater.storage.partition_log import PartitionLog
 from headwater.wire.records import read_batch_header
@@ -71,7 +72,7 @@ class LogReader:
         start = perf_counter()
         for offset in self.offsets:
             region = log.read(offset, MEGABYTE).region
-            if region is None or not isinstance(region.file, CachedFile):
+            if not isinstance(region, FileRegion) or not isinstance(region.file, CachedFile):
                 raise RuntimeError(f"Offset {offset} is not there to send.")
             region.file.pin()
             _send_all(connection, region.file.fileno(), region.position, region.size)

@@ -17,6 +17,7 @@ from headwater.sim.campaigns.logs import (
     read_records,
     sized_batch,
 )
+from headwater.storage.disk.files import FileRegion
 from headwater.storage.errors import OffsetOutOfRangeError
 from headwater.storage.log_config import LogConfig
 from headwater.storage.partition_log import PartitionLog
@@ -179,7 +180,7 @@ def test_offset_170418_is_found_in_the_second_of_the_notes_segments() -> None:
     assert log.segments.floor_number(170418) == 1
     assert log.segments[1].offset_index.lookup(170418) == (170418, 1325)
     region = log.read(170418, 90).region
-    assert region is not None
+    assert isinstance(region, FileRegion)
     assert region.file.path.endswith("/00000000000000170410.log")
     assert region.position == 1325
     assert region.read() == sized_batch(170418, 90)

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from headwater.base.settings import DynamicScope, SettingError
-from headwater.storage.log_config import LogConfig, RecordsValidation
+from headwater.storage.log_config import NO_DELAYS, DelayMode, LogConfig, RecordsValidation
 from headwater.storage.log_settings import (
     LOG_SETTINGS,
     TOPIC_LOG_SETTINGS,
@@ -19,6 +19,7 @@ from headwater.wire.records import Compression, TimestampType
 
 LONG = 2**63 - 1
 DAY_MS = 86_400_000
+LEVELS = tuple("5s,10s,30s,1min,2min,5min,10min,20min,30min,45min,1h,2h".split(","))  # noqa: SIM905
 
 # Name: default, smallest and largest value (None where only the type bounds it).
 BROKER_DEFAULTS: dict[str, tuple[object, float | None, float | None]] = {
@@ -39,6 +40,11 @@ BROKER_DEFAULTS: dict[str, tuple[object, float | None, float | None]] = {
     "log.cleaner.min.compaction.lag.ms": (0, 0, None),
     "log.cleaner.threads": (1, 0, None),
     "log.cleanup.policy": (("delete",), None, None),
+    "log.delay.levels": (LEVELS, None, None),
+    "log.delay.max.ms": (40 * DAY_MS, 0, None),
+    "log.delay.mode": ("off", None, None),
+    "log.delay.ms": (0, 0, None),
+    "log.delay.pending.max.bytes": (10 << 30, 0, None),
     "log.dir": (("/tmp/kafka-logs",), None, None),
     "log.dir.reserve.bytes": (8 << 20, 0, None),
     "log.dirs": (None, None, None),
@@ -82,6 +88,11 @@ TOPIC_DEFAULTS: dict[str, tuple[object, str]] = {
     "compression.lz4.level": (9, "compression.lz4.level"),
     "compression.type": ("producer", "compression.type"),
     "compression.zstd.level": (3, "compression.zstd.level"),
+    "delay.levels": (LEVELS, "log.delay.levels"),
+    "delay.max.ms": (40 * DAY_MS, "log.delay.max.ms"),
+    "delay.mode": ("off", "log.delay.mode"),
+    "delay.ms": (0, "log.delay.ms"),
+    "delay.pending.max.bytes": (10 << 30, "log.delay.pending.max.bytes"),
     "delete.retention.ms": (DAY_MS, "log.cleaner.delete.retention.ms"),
     "file.delete.delay.ms": (60_000, "log.segment.delete.delay.ms"),
     "flush.messages": (LONG, "log.flush.interval.messages"),
@@ -165,6 +176,11 @@ OVERRIDES: list[tuple[str, str, str, object]] = [
     ("cleanup.policy", "compact,delete", "cleanup_policy", frozenset({"compact", "delete"})),
     ("compression.type", "zstd", "compression", Compression.ZSTD),
     ("compression.type", "uncompressed", "compression", Compression.NONE),
+    ("delay.levels", "9s", "delay", NO_DELAYS._replace(levels_ms=(9000,))),
+    ("delay.max.ms", "5", "delay", NO_DELAYS._replace(max_ms=5)),
+    ("delay.mode", "header", "delay", NO_DELAYS._replace(mode=DelayMode.HEADER)),
+    ("delay.ms", "5", "delay", NO_DELAYS._replace(fixed_ms=5)),
+    ("delay.pending.max.bytes", "5", "delay", NO_DELAYS._replace(pending_max_bytes=5)),
     ("delete.retention.ms", "5", "delete_retention_ms", 5),
     ("file.delete.delay.ms", "5", "file_delete_delay_ms", 5),
     ("flush.messages", "1", "flush_messages", 1),
@@ -302,3 +318,30 @@ def test_what_cannot_be_cordoned(text: str, fault: str) -> None:
     values = LOG_SETTINGS.parse({"log.dirs": "/a,/b", "cordoned.log.dirs": text})
     with pytest.raises(SettingError, match=fault):
         check_cordoned_directories(values)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "sentence"),
+    [
+        ({"delay.mode": "header", "cleanup.policy": "compact"}, "a compacted topic cannot"),
+        ({"delay.mode": "timestamp", "message.timestamp.type": "LogAppendTime"}, "no record can"),
+        ({"delay.mode": "fixed"}, "it needs message.timestamp.type=LogAppendTime"),
+        ({"delay.levels": "5s,soon"}, "'soon' is no length of time"),
+        ({"delay.mode": "levels", "delay.levels": ""}, "names no level"),
+    ],
+)
+def test_delays_that_cannot_be(overrides: dict[str, str], sentence: str) -> None:
+    with pytest.raises(SettingError, match=sentence):
+        make_log_config(LOG_SETTINGS.defaults(), overrides, "the topic orders")
+
+
+def test_record_times_may_lie_as_far_ahead_as_a_delay() -> None:
+    overrides = {"delay.mode": "timestamp", "delay.max.ms": str(50 * DAY_MS)}
+    config = make_log_config(LOG_SETTINGS.defaults(), overrides, "the topic orders")
+    assert config.message_timestamp_after_max_ms == 50 * DAY_MS
+
+
+def test_levels_are_in_order() -> None:
+    overrides = {"delay.mode": "levels", "delay.levels": "1m,250ms,30s"}
+    config = make_log_config(LOG_SETTINGS.defaults(), overrides, "the topic orders")
+    assert config.delay.levels_ms == (250, 30_000, 60_000)

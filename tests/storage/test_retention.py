@@ -25,6 +25,7 @@ from headwater.storage.partition_log import PartitionLog
 from headwater.storage.producers.snapshot import list_snapshots
 from headwater.storage.recovery.loader import LogLoader
 from headwater.storage.retention import apply_retention, delete_records_before
+from headwater.storage.waiting_messages import WaitingMessages
 
 KEEP_ALL = LogConfig(segment_bytes=200, retention_ms=-1)
 
@@ -291,3 +292,73 @@ def test_the_start_is_kept_before_any_file_goes() -> None:
         log = load(disk.crash(random.Random(seed)))
         assert (log.log_start_offset, log.log_end_offset) == (6, 10)
         assert [record.offset for record in read_records(log, 6)] == [6, 7, 8, 9]
+
+
+# -- what waits ----------------------------------------------------------------------------------
+
+
+def waiting_in(*base_offsets: int, size_bytes: int = 100) -> WaitingMessages:
+    waiting = WaitingMessages()
+    for base_offset in base_offsets:
+        waiting.add(base_offset, size_bytes)
+    waiting.is_complete = True
+    return waiting
+
+
+def test_neither_age_nor_size_takes_a_segment_in_which_something_waits() -> None:
+    config = LogConfig(segment_bytes=200, retention_ms=1000, retention_bytes=0)
+    log = log_of_segments(config, [1] * 6)
+    log.waiting = waiting_in(2)
+    assert dropped(log) == [0]
+    log.waiting.remove(2, 0)
+    assert dropped(log) == [2, 4]
+
+
+def test_a_segment_stays_until_the_copies_of_what_waited_there_are_safe() -> None:
+    config = LogConfig(segment_bytes=200, retention_ms=1000)
+    log = log_of_segments(config, [1] * 6, high_watermark=5)
+    log.waiting = waiting_in(0)
+    log.waiting.remove(0, end_offset=6)
+    assert dropped(log) == []
+    log.raise_high_watermark(6)
+    assert dropped(log) == [0, 2, 4]
+
+
+def test_until_it_is_known_what_waits_nothing_goes() -> None:
+    log = log_of_segments(LogConfig(segment_bytes=200, retention_ms=1000), [1] * 6)
+    log.waiting = WaitingMessages()
+    assert dropped(log) == []
+
+
+def test_bytes_that_wait_do_not_count() -> None:
+    config = LogConfig(segment_bytes=200, retention_ms=-1, retention_bytes=400)
+    log = log_of_segments(config, [NOW_MS] * 6)
+    log.waiting = waiting_in(4, size_bytes=150)
+    assert dropped(log) == []
+    log.waiting = waiting_in()
+    assert dropped(log) == [0]
+
+
+def test_what_waits_goes_with_deleted_records() -> None:
+    log = log_of_segments(KEEP_ALL, [NOW_MS] * 6)
+    log.waiting = waiting_in(0, 2, 4)
+    delete_records_before(log, 4)
+    assert dropped(log) == [0, 2]
+    assert (log.waiting.segments, log.waiting.count, log.waiting.bytes) == ([4], 1, 100)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1000)), max_size=30), st.randoms())
+def test_a_count_ends_at_nothing_whatever_the_sizes(
+    added: list[tuple[int, int]], chance: random.Random
+) -> None:
+    waiting = WaitingMessages()
+    for base_offset, size_bytes in added:
+        waiting.add(base_offset, size_bytes)
+    kept = WaitingMessages()
+    kept.load_json(waiting.as_json())
+    assert (kept.count, kept.bytes) == (len(added), sum(size for _, size in added))
+    chance.shuffle(added)
+    for base_offset, _ in added:
+        kept.remove(base_offset, 0)
+        assert kept.bytes >= 0
+    assert (kept.count, kept.bytes, kept.segments) == (0, 0, [])

@@ -112,7 +112,8 @@ class FetchedPartition(NamedTuple):
 class Fetched(NamedTuple):
     partitions: list[FetchedPartition]
     size_bytes: int
-    #: Whether there is something to tell besides records, which must not wait.
+    #: Whether there is something to tell that must not wait: an error, a divergence, or records
+    #: with more behind them that did not fit into one region: see `LogRead`.
     is_urgent: bool
     #: Whether of some partition there is only a header, which can wait: see `LogRead`.
     has_bare: bool = False
@@ -185,6 +186,7 @@ def read_partitions(
             continue
         fetched.append(FetchedPartition(target, partition, read=read))
         size = read.log_read.counted_bytes
+        is_urgent = is_urgent or read.log_read.has_more
         if size == 0:
             has_bare = has_bare or read.log_read.is_bare
         total_bytes += size

@@ -48,6 +48,12 @@ class RecordBatchTooLargeError(KafkaError):
     code = ErrorCode.RECORD_LIST_TOO_LARGE
 
 
+class TooMuchWaitsError(KafkaError):
+    """More records wait for their delivery than `delay.pending.max.bytes` allows."""
+
+    code = ErrorCode.POLICY_VIOLATION
+
+
 class InvalidTimestampError(KafkaError):
     """A record's timestamp is further from the broker's clock than the topic allows.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from headwater.wire.records import Compression, TimestampType
 
@@ -25,6 +26,43 @@ class RecordsValidation(Enum):
     STRUCTURE = "structure"
     #: Compressed ones are decompressed for it.
     FULL = "full"
+
+
+class DelayMode(Enum):
+    """What makes a topic's records wait (`delay.mode`)."""
+
+    OFF = "off"
+    #: A header says how long, or until when.
+    HEADER = "header"
+    #: The same, but the delay is raised to the next of a few levels, as in the notes.
+    LEVELS = "levels"
+    #: A record's own time, where it lies ahead.
+    TIMESTAMP = "timestamp"
+    #: All records, for the same time; they lie where they are, and are shown later.
+    FIXED = "fixed"
+
+
+_LEVELS_MS = tuple(
+    1000 * seconds for seconds in (5, 10, 30, 60, 120, 300, 600, 1200, 1800, 2700, 3600, 7200)
+)
+
+
+class DelayRules(NamedTuple):
+    """The settings of a topic's delayed delivery."""
+
+    mode: DelayMode = DelayMode.OFF
+    #: In ascending order; these are the notes'.
+    levels_ms: tuple[int, ...] = _LEVELS_MS
+    fixed_ms: int = 0
+    #: The longest delay that a record may ask for.
+    max_ms: int = 40 * 24 * 3600 * 1000
+    #: What may wait in one partition.
+    pending_max_bytes: int = 10 << 30
+
+
+NO_DELAYS = DelayRules()
+#: The modes in which a record decides for itself.
+_DELAYING_MODES = frozenset({DelayMode.HEADER, DelayMode.LEVELS, DelayMode.TIMESTAMP})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +92,7 @@ class LogConfig:
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = LONG_MAX
     delete_retention_ms: int = 24 * 3600 * 1000
+    delay: DelayRules = NO_DELAYS
 
     # What follows from the others, worked out once because every append asks.
     is_compacted: bool = field(init=False)
@@ -66,6 +105,8 @@ class LogConfig:
     walks_compressed_records: bool = field(init=False)
     #: Whether looking at records may take long enough for a thread to do it.
     inspects_records: bool = field(init=False)
+    #: Whether records may ask to be delivered later, so that they are looked at for that.
+    delays_records: bool = field(init=False)
     #: Whether a leader changes nothing in a batch but its offset and epoch.
     stores_batches_as_they_come: bool = field(init=False)
 
@@ -87,11 +128,17 @@ class LogConfig:
         derive(self, "reads_records", reads_records)
         derive(self, "walks_records", self.records_validation is not RecordsValidation.HEADER)
         derive(self, "walks_compressed_records", walks_compressed)
-        derive(self, "inspects_records", reads_records or changes_records or walks_compressed)
+        delays_records = self.delay.mode in _DELAYING_MODES
+        derive(self, "delays_records", delays_records)
+        derive(
+            self,
+            "inspects_records",
+            reads_records or changes_records or walks_compressed or delays_records,
+        )
         derive(
             self,
             "stores_batches_as_they_come",
-            by_create_time and not reads_records and not changes_records,
+            by_create_time and not reads_records and not changes_records and not delays_records,
         )
 
     @property

@@ -12,17 +12,21 @@ from headwater.storage.indexes.time_index import TimestampOffset
 from headwater.storage.indexes.transaction_index import AbortedTransaction
 from headwater.storage.segments.segment import LogSegment
 from headwater.storage.segments.segment_list import SegmentList
+from headwater.storage.visible_reads import JoinedRegion, visible_pieces
 from headwater.wire.records import NO_TIMESTAMP
 
 
 class LogRead(NamedTuple):
     """From the batch that holds the offset asked for; another than this may be cut short."""
 
-    region: FileRegion | None
+    region: FileRegion | JoinedRegion | None
     limit_offset: int
     segment: LogSegment | None = None
     #: Whether there is nothing in it but the header of a batch that compaction has emptied.
     is_bare: bool = False
+    #: Whether it ends in front of hidden batches though there is more behind them that would fit:
+    #: what is there need not wait for more.
+    has_more: bool = False
 
     @property
     def counted_bytes(self) -> int:
@@ -38,7 +42,9 @@ class LogRead(NamedTuple):
         """No record of the region lies at or behind this; readers of committed data ask."""
         if self.region is None or self.segment is None:
             return self.limit_offset
-        behind = self.segment.offset_index.offset_behind(self.region.position + self.region.size)
+        region = self.region
+        end = region.end if isinstance(region, JoinedRegion) else region.position + region.size
+        behind = self.segment.offset_index.offset_behind(end)
         return min(self.limit_offset, self.segment.next_offset if behind is None else behind)
 
 
@@ -64,13 +70,65 @@ def read_segments(
     return LogRead(None, upper_offset)
 
 
+def read_visible_segments(
+    segments: SegmentList,
+    offset: int,
+    max_bytes: int,
+    upper_offset: int,
+    min_one_batch: bool,
+    *,
+    joins: bool = True,
+) -> LogRead:
+    """The same without hidden batches: see `PartitionLog.read_records`.
+
+    In front of `upper_offset`, which must be a `visible_end`, there is always one that can be seen.
+    """
+    number = max(segments.floor_number(offset), 0)
+    while number < len(segments) and offset < upper_offset:
+        segment = segments[number]
+        found = segment.find(offset)
+        if found is not None and segment.hidden is not None:
+            stretch = next(segment.hidden.behind(found.position), None)
+            if stretch is not None and stretch.position <= found.position:
+                offset = stretch.next_offset
+                if offset >= upper_offset:
+                    break
+                found = None
+                if stretch.end < segment.size_bytes:
+                    found = segment.find(offset, stretch.end)
+        if found is None:
+            number += 1
+            continue
+        end = segment.size_bytes
+        if upper_offset < segment.next_offset:
+            limit = segment.find(upper_offset, found.position)
+            end = segment.size_bytes if limit is None else limit.position
+        size_max = max(max_bytes, found.size if min_one_batch else 0)
+        if end <= found.position or size_max < found.size:
+            break
+        region, has_more = visible_pieces(segment, found.position, end, size_max, joins=joins)
+        return LogRead(region, upper_offset, segment, has_more=has_more)
+    return LogRead(None, upper_offset)
+
+
 def read_record_segments(
-    segments: SegmentList, offset: int, max_bytes: int, upper_offset: int, min_one_batch: bool
+    segments: SegmentList,
+    offset: int,
+    max_bytes: int,
+    upper_offset: int,
+    min_one_batch: bool,
+    *,
+    has_hidden: bool,
 ) -> LogRead:
     """The same without batches that compaction has emptied: see `PartitionLog.read_records`."""
     bare: LogRead | None = None
     while True:
-        read = read_segments(segments, offset, max_bytes, upper_offset, min_one_batch)
+        if has_hidden:
+            read = read_visible_segments(
+                segments, offset, max_bytes, upper_offset, min_one_batch, joins=False
+            )
+        else:
+            read = read_segments(segments, offset, max_bytes, upper_offset, min_one_batch)
         segment = read.segment
         if read.region is None or segment is None:
             return read if bare is None else bare

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Mapping
 from typing import Final
 
+from headwater.base.durations import parse_duration_ms
 from headwater.base.settings import (
     DynamicScope,
     Setting,
@@ -24,7 +25,13 @@ from headwater.base.settings import (
     SettingValues,
     Synonym,
 )
-from headwater.storage.log_config import LONG_MAX, LogConfig, RecordsValidation
+from headwater.storage.log_config import (
+    LONG_MAX,
+    DelayMode,
+    DelayRules,
+    LogConfig,
+    RecordsValidation,
+)
 from headwater.wire.records import DECOMPRESSED_BYTES_MAX, Compression, TimestampType
 
 _INT, _LONG, _DOUBLE = SettingKind.INT, SettingKind.LONG, SettingKind.DOUBLE
@@ -32,6 +39,11 @@ _STRING, _BOOLEAN, _LIST = SettingKind.STRING, SettingKind.BOOLEAN, SettingKind.
 _DYNAMIC = DynamicScope.CLUSTER_WIDE
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
+
+#: The notes' levels.
+_LEVELS: Final = (
+    "5s", "10s", "30s", "1min", "2min", "5min", "10min", "20min", "30min", "45min", "1h", "2h",
+)  # fmt: skip
 
 #: Stands for every directory in `cordoned.log.dirs`.
 ALL_DIRECTORIES: Final = "*"
@@ -105,6 +117,24 @@ _MESSAGES = [
     Setting("log.message.timestamp.after.max.ms", _LONG, _HOUR_MS, "How far a producer's time may "
             "be ahead of the broker's.",
             lower=0, dynamic=_DYNAMIC, topic_name="message.timestamp.after.max.ms"),
+]
+_DELAYS = [
+    Setting("log.delay.mode", _STRING, DelayMode.OFF.value, "What makes records wait before "
+            "consumers see them: 'off' nothing, 'header' what their headers say, 'levels' the "
+            "same in steps of delay.levels, 'timestamp' a time of theirs that lies ahead, 'fixed' "
+            "delay.ms for all of them; not in Kafka.",
+            choices=tuple(each.value for each in DelayMode), dynamic=_DYNAMIC,
+            topic_name="delay.mode"),
+    Setting("log.delay.levels", _LIST, _LEVELS, "The delays that there are where delay.mode is "
+            "'levels': what a record asks for is raised to the next of them; not in Kafka.",
+            dynamic=_DYNAMIC, topic_name="delay.levels"),
+    Setting("log.delay.ms", _LONG, 0, "How much later consumers see everything where delay.mode is "
+            "'fixed'; not in Kafka.", lower=0, dynamic=_DYNAMIC, topic_name="delay.ms"),
+    Setting("log.delay.max.ms", _LONG, 40 * _DAY_MS, "The longest delay that a record may ask for; "
+            "not in Kafka.", lower=0, dynamic=_DYNAMIC, topic_name="delay.max.ms"),
+    Setting("log.delay.pending.max.bytes", _LONG, 10 << 30, "How many bytes of records may wait in "
+            "one partition; more are refused, and none count towards retention.bytes; not in "
+            "Kafka.", lower=0, dynamic=_DYNAMIC, topic_name="delay.pending.max.bytes"),
 ]
 _FLUSHING = [
     Setting("log.flush.interval.messages", _LONG, LONG_MAX, "After how many records a log is "
@@ -191,7 +221,8 @@ _DIRECTORIES = [
 # fmt: on
 
 LOG_SETTINGS: Final = SettingTable(
-    "broker", [*_DIRECTORIES, *_SEGMENTS, *_MESSAGES, *_FLUSHING, *_RETENTION, *_COMPACTION]
+    "broker",
+    [*_DIRECTORIES, *_SEGMENTS, *_MESSAGES, *_DELAYS, *_FLUSHING, *_RETENTION, *_COMPACTION],
 )
 TOPIC_LOG_SETTINGS: Final = LOG_SETTINGS.topic_table("topic")
 
@@ -242,6 +273,10 @@ def log_config_of(topic: SettingValues, source: str = "") -> LogConfig:
             f"The settings{f' in {source}' if source else ''} contradict each other: "
             f"min.compaction.lag.ms is {lag_min_ms}, and max.compaction.lag.ms is {lag_max_ms}."
         )
+    delay = _delay_rules(topic, source)
+    after_max_ms = topic.integer("message.timestamp.after.max.ms")
+    if delay.mode is DelayMode.TIMESTAMP:
+        after_max_ms = max(after_max_ms, delay.max_ms)
     return LogConfig(
         segment_bytes=topic.integer("segment.bytes"),
         segment_ms=topic.integer("segment.ms"),
@@ -256,7 +291,7 @@ def log_config_of(topic: SettingValues, source: str = "") -> LogConfig:
         records_validation=RecordsValidation(topic.text("records.validation")),
         message_timestamp_type=_TIMESTAMP_TYPES[topic.text("message.timestamp.type")],
         message_timestamp_before_max_ms=topic.integer("message.timestamp.before.max.ms"),
-        message_timestamp_after_max_ms=topic.integer("message.timestamp.after.max.ms"),
+        message_timestamp_after_max_ms=after_max_ms,
         compression=compression,
         compression_level=_compression_level(topic, compression, source),
         flush_messages=topic.integer("flush.messages"),
@@ -269,6 +304,35 @@ def log_config_of(topic: SettingValues, source: str = "") -> LogConfig:
         min_compaction_lag_ms=lag_min_ms,
         max_compaction_lag_ms=lag_max_ms,
         delete_retention_ms=topic.integer("delete.retention.ms"),
+        delay=delay,
+    )
+
+
+def _delay_rules(topic: SettingValues, source: str) -> DelayRules:
+    mode = DelayMode(topic.text("delay.mode"))
+    by_append_time = topic.text("message.timestamp.type") == "LogAppendTime"
+    conflict = None
+    if mode not in (DelayMode.OFF, DelayMode.FIXED) and "compact" in topic.texts("cleanup.policy"):
+        conflict = "a compacted topic cannot have it, for its records would be found in two places"
+    elif mode is DelayMode.TIMESTAMP and by_append_time:
+        conflict = "message.timestamp.type is LogAppendTime, which no record can set"
+    elif mode is DelayMode.FIXED and not by_append_time:
+        conflict = "it needs message.timestamp.type=LogAppendTime"
+    where = f" in {source}" if source else ""
+    if conflict is not None:
+        raise SettingError(f"The setting delay.mode{where} cannot be '{mode.value}': {conflict}.")
+    try:
+        levels_ms = sorted({parse_duration_ms(each) for each in topic.texts("delay.levels")})
+    except ValueError as error:
+        raise SettingError(f"The setting delay.levels{where} is wrong: {error}") from None
+    if mode is DelayMode.LEVELS and not levels_ms:
+        raise SettingError(f"The setting delay.levels{where} names no level.")
+    return DelayRules(
+        mode,
+        tuple(levels_ms),
+        topic.integer("delay.ms"),
+        topic.integer("delay.max.ms"),
+        topic.integer("delay.pending.max.bytes"),
     )
 
 

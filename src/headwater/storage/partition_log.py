@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from headwater.base.ids import TopicPartition
+from headwater.storage.append.delaying import not_due_before
 from headwater.storage.append.follower import append_batches
 from headwater.storage.append.forgotten_batches import recall_batches
 from headwater.storage.append.leader import (
@@ -38,6 +39,7 @@ from headwater.storage.errors import (
     LogStorageError,
     OffsetOutOfRangeError,
     OutOfOrderSequenceError,
+    TooMuchWaitsError,
     is_exhaustion,
 )
 from headwater.storage.flush import Durability, FlushPlan
@@ -53,6 +55,7 @@ from headwater.storage.log_reads import (
     find_timestamp,
     read_record_segments,
     read_segments,
+    read_visible_segments,
 )
 from headwater.storage.producers.entry import AppendedBatch, AppendOrigin, BatchMetadata
 from headwater.storage.producers.open_transactions import CompletedTransaction
@@ -62,11 +65,14 @@ from headwater.storage.segments.retired_files import RetiredFiles
 from headwater.storage.segments.roll import roll_log
 from headwater.storage.segments.segment import LogSegment
 from headwater.storage.segments.segment_list import SegmentList, UnfinishedChange
+from headwater.storage.visible_reads import visible_end
+from headwater.storage.waiting_messages import WaitingMessages
 from headwater.wire.records import (
     NO_TIMESTAMP,
     BatchHeader,
     Buffer,
     TimestampType,
+    read_batch_header,
 )
 
 
@@ -112,6 +118,10 @@ class PartitionLog:
         self.durability = Durability(files, directory, flushed_offset)
         self.retired = RetiredFiles(files)
         self.failure: LogStorageError | None = None
+        #: Where consumers' sight ends, if everything is shown to them later.
+        self.shown_end: int | None = None
+        #: What waits for its delivery; None where nobody delivers.
+        self.waiting: WaitingMessages | None = None
         #: A swap of compacted segments that is under way: see `segment_swap`.
         self.unfinished: UnfinishedChange | None = None
         #: Called around a truncation with the recovery point that must survive a crash.
@@ -138,6 +148,8 @@ class PartitionLog:
         data, headers = batches
         if not headers:
             return AppendResult(self.log_end_offset, self.log_end_offset - 1, NO_TIMESTAMP)
+        if headers[0].is_delayed:
+            data, headers = self._admit_delayed(data, headers, origin)
         data = changeable(data)
         headers = assign_offsets(data, headers, self.log_end_offset, leader_epoch, config, now_ms)
         duplicate = self.write(data, headers, origin, now_ms)
@@ -149,6 +161,27 @@ class PartitionLog:
                 duplicate.first_offset, duplicate.last_offset, duplicate.timestamp, True
             )
         return AppendResult(headers[0].base_offset, self.log_end_offset - 1, append_time_ms)
+
+    def _admit_delayed(
+        self, data: Buffer, headers: list[BatchHeader], origin: AppendOrigin
+    ) -> PreparedBatches:
+        """A delayed batch as it may be written now; `TooMuchWaitsError` if it may not."""
+        header = headers[0]
+        if origin is AppendOrigin.CLIENT:
+            waiting_bytes = 0 if self.waiting is None else self.waiting.bytes
+            allowed_bytes = self.config.delay.pending_max_bytes
+            if waiting_bytes + header.size_bytes > allowed_bytes:
+                raise TooMuchWaitsError(
+                    f"{waiting_bytes} bytes wait in {self.partition}, and with this batch it were "
+                    f"more than delay.pending.max.bytes={allowed_bytes}."
+                )
+        delivered_until_ms = self.producer_states.delivered_until_ms
+        # None of its records is due before it was prepared.
+        if header.max_timestamp < delivered_until_ms:
+            later = not_due_before(data, header, delivered_until_ms)
+            if later is not None:
+                return PreparedBatches(later, [read_batch_header(later)])
+        return PreparedBatches(data, headers)
 
     def append_as_follower(
         self, data: Buffer, *, now_ms: int, leader_epoch: int | None = None
@@ -300,15 +333,22 @@ class PartitionLog:
     def read_records(
         self, offset: int, max_bytes: int, *, upper_offset: int, min_one_batch: bool = False
     ) -> LogRead:
-        """The same for a consumer: batches that compaction has emptied are left out.
+        """The same for a consumer: hidden batches and those that compaction emptied are left out.
 
-        So it may begin behind `offset`, and end where such a batch stands. If there is no other
-        batch below `upper_offset`, it is the last of them: what a consumer needs to know then is
-        that it has reached the end.
+        So it may begin behind `offset`, and end where such a batch stands. Where all batches below
+        `upper_offset` are hidden there is nothing. If there are only emptied ones, it is the last
+        of them: what a consumer needs to know then is that it has reached the end.
         """
         self.check_in_range(offset)
         upper = min(upper_offset, self.log_end_offset)
-        return read_record_segments(self.segments, offset, max_bytes, upper, min_one_batch)
+        has_hidden = self.segments.has_hidden
+        if self.has_hidden:
+            upper = self.visible_end(upper)
+        if self.has_hidden and not self.config.is_compacted:
+            return read_visible_segments(self.segments, offset, max_bytes, upper, min_one_batch)
+        return read_record_segments(
+            self.segments, offset, max_bytes, upper, min_one_batch, has_hidden=has_hidden
+        )
 
     def check_in_range(self, offset: int) -> None:
         if not self.log_start_offset <= offset <= self.log_end_offset:
@@ -339,6 +379,33 @@ class PartitionLog:
         if unstable is None or unstable >= self.high_watermark:
             return self.high_watermark
         return max(unstable, self.log_start_offset)
+
+    @property
+    def has_hidden(self) -> bool:
+        """Whether there may be batches that consumers do not see, or do not see yet."""
+        return self.segments.has_hidden or self.shown_end is not None
+
+    def visible_end(self, upper_offset: int) -> int:
+        """Where a consumer is at the end, who may read what is in front of `upper_offset`.
+
+        That is the end of the last batch that it sees. It goes back only where `upper_offset` does
+        or where compaction has removed that batch.
+        """
+        if self.shown_end is not None:
+            upper_offset = min(upper_offset, max(self.shown_end, self.log_start_offset))
+        if not self.segments.has_hidden:
+            return upper_offset
+        return max(visible_end(self.segments, upper_offset), self.log_start_offset)
+
+    @property
+    def visible_high_watermark(self) -> int:
+        """The high watermark as consumers are told."""
+        return self.visible_end(self.high_watermark)
+
+    @property
+    def visible_stable_offset(self) -> int:
+        """The last stable offset as consumers are told."""
+        return self.visible_end(self.last_stable_offset)
 
     @property
     def size_bytes(self) -> int:

@@ -3,7 +3,8 @@
 A segment goes when its youngest record is older than `retention.ms`, when the log is larger than
 `retention.bytes` even without it, or when all of it lies in front of the log start offset. Rules
 look from the oldest segment on and stop at the first that stays: a log never gets a hole. Nothing
-at or behind the high watermark goes, for a follower may still need it.
+at or behind the high watermark goes, for a follower may still need it; and neither age nor size
+takes a segment in which a message waits for its delivery, whose bytes count for nothing here.
 
 When even the active segment goes, the log rolls first, so that there is an empty segment to take
 new records. An empty active segment stays.
@@ -19,6 +20,7 @@ from headwater.storage.log_config import LogConfig
 from headwater.storage.producers.snapshot import remove_snapshots_below
 from headwater.storage.segments.segment import LogSegment
 from headwater.storage.segments.segment_list import SegmentList
+from headwater.storage.waiting_messages import WaitingMessages
 
 if TYPE_CHECKING:
     from headwater.storage.partition_log import PartitionLog
@@ -36,12 +38,20 @@ def expired_segments(
     log_start_offset: int,
     high_watermark: int,
     now_ms: int,
+    waiting: WaitingMessages | None = None,
 ) -> list[Expired]:
     """The segments to drop, oldest first; the active one may be among them."""
     expired: dict[int, Expired] = {}
     rules = [_in_front_of(segments, log_start_offset)]
     if config.deletes_by_retention:
-        rules += [_older_than(config.retention_ms, now_ms), _beyond_size(segments, config)]
+        waiting_bytes = 0 if waiting is None else waiting.bytes
+        rules += [
+            _unless_held(rule, waiting, high_watermark)
+            for rule in (
+                _older_than(config.retention_ms, now_ms),
+                _beyond_size(segments, config, waiting_bytes),
+            )
+        ]
     for rule in rules:
         for segment in segments:
             if segment is segments.active and segment.size_bytes == 0:
@@ -85,8 +95,21 @@ def _older_than(retention_ms: int, now_ms: int) -> Rule:
     return rule
 
 
-def _beyond_size(segments: SegmentList, config: LogConfig) -> Rule:
-    excess_bytes = segments.size_bytes - config.retention_bytes
+def _unless_held(rule: Rule, waiting: WaitingMessages | None, high_watermark: int) -> Rule:
+    """What waits for its delivery lies in its segment, and nowhere else."""
+
+    def held_rule(segment: LogSegment) -> str | None:
+        if waiting is None:
+            is_held = segment.hidden is not None  # Nobody has said what of it waits.
+        else:
+            is_held = waiting.holds(segment.base_offset, high_watermark)
+        return None if is_held else rule(segment)
+
+    return held_rule
+
+
+def _beyond_size(segments: SegmentList, config: LogConfig, waiting_bytes: int) -> Rule:
+    excess_bytes = segments.size_bytes - waiting_bytes - config.retention_bytes
 
     def rule(segment: LogSegment) -> str | None:
         nonlocal excess_bytes
@@ -106,6 +129,7 @@ def apply_retention(log: PartitionLog, now_ms: int) -> list[Expired]:
         log_start_offset=log.log_start_offset,
         high_watermark=log.high_watermark,
         now_ms=now_ms,
+        waiting=log.waiting,
     )
     if not expired:
         return []
@@ -120,6 +144,8 @@ def apply_retention(log: PartitionLog, now_ms: int) -> list[Expired]:
     segments = [each.segment for each in expired]
     for segment in segments:
         log.segments.remove(segment)
+        if log.waiting is not None:
+            log.waiting.drop(segment.base_offset)
     first_base_offset = log.segments[0].base_offset
     log.raise_log_start(first_base_offset)
     # Once the new start is durable it does not matter which of the old names survive a crash.

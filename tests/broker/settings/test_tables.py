@@ -8,8 +8,15 @@ from tests.support.kafka.settings import KAFKA_SETTINGS
 
 OURS = {
     "acks.all.flush",
+    "delay.service.enable",
+    "delay.service.levels",
     "group.member.metadata.max.bytes",
     "group.metadata.max.bytes",
+    "log.delay.levels",
+    "log.delay.max.ms",
+    "log.delay.mode",
+    "log.delay.ms",
+    "log.delay.pending.max.bytes",
     "log.dir.reserve.bytes",
     "log.handles.max",
     "log.records.validation",
@@ -103,6 +110,12 @@ def test_topics_have_kafkas_settings() -> None:
         "compression.lz4.level",
         "compression.type",
         "compression.zstd.level",
+        # Ours, as is records.validation.
+        "delay.levels",
+        "delay.max.ms",
+        "delay.mode",
+        "delay.ms",
+        "delay.pending.max.bytes",
         "delete.retention.ms",
         "errors.deadletterqueue.group.enable",
         "file.delete.delay.ms",

@@ -18,12 +18,14 @@ from headwater.storage.log_config import LogConfig
 from headwater.storage.segments.segment import LogSegment
 from headwater.storage.segments.segment_files import CLEANED, LOG, SEGMENT_SUFFIXES, segment_path
 from headwater.wire.records import Record, encode_batch, read_batch_header
+from tests.support.models.hidden_log import delayed_batch
 
 CONFIG = LogConfig(index_interval_bytes=100)
 BATCHES = [
     encode_batch([Record(offset, NOW_MS + offset, b"key", bytes(50))])
     for offset in range(40, 70, 3)
 ]
+BATCHES.append((70).to_bytes(8, "big") + delayed_batch(b"hidden")[8:])
 
 
 def write(disk: FaultyDisk, buffer_bytes: int = 300) -> CleanedSegment:

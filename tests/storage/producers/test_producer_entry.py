@@ -212,7 +212,11 @@ def test_a_control_batch_that_compaction_emptied_has_no_marker() -> None:
 
 def test_a_control_batch_of_a_producer_that_ends_nothing_is_refused() -> None:
     batch = encode_batch(
-        [Record(0, 0, b"\0\0\0\2", b"")], producer_id=1, producer_epoch=0, control=True
+        [Record(0, 0, b"\0\0\0\2", b"")],
+        producer_id=1,
+        producer_epoch=0,
+        transactional=True,
+        control=True,
     )
     with pytest.raises(InvalidRecordError):
         AppendedBatch.read(read_batch_header(batch), batch)

@@ -10,8 +10,17 @@ from headwater.storage.disk.handles import HandleCache
 from headwater.storage.log_config import LogConfig
 from headwater.storage.recovery.interrupted_changes import finish_interrupted_changes
 from headwater.storage.segments.segment import LogSegment
-from headwater.storage.segments.segment_files import CLEANED, DELETED, SWAP
+from headwater.storage.segments.segment_files import (
+    CLEANED,
+    DELETED,
+    HIDDEN_INDEX,
+    OFFSET_INDEX,
+    SWAP,
+    TRANSACTION_INDEX,
+    segment_path,
+)
 from headwater.wire.records import iter_batch_headers
+from tests.support.models.hidden_log import delayed_batch
 from tests.support.tiers import rounds
 
 
@@ -85,6 +94,24 @@ def test_what_was_cleaned_but_not_named_swap_is_thrown_away() -> None:
     finish_interrupted_changes(disk, DIRECTORY)
     assert not any(name.endswith(CLEANED) for name in names(disk))
     assert contents_of(disk) == BEFORE
+
+
+@pytest.mark.parametrize("renamed", [HIDDEN_INDEX, OFFSET_INDEX, None])
+def test_a_swap_never_loses_what_hides_batches(renamed: str | None) -> None:
+    """Of several renames a crash may keep any one, that of the hidden index alone too."""
+    disk = FaultyDisk(directories=[DIRECTORY])
+    write_segment(disk, 20, old_batches(20))
+    hidden = (14).to_bytes(8, "big") + delayed_batch(b"hidden")[8:]
+    write_segment(disk, 0, [leader_batch(3, b"cleaned"), hidden], SWAP)
+    disk.open(segment_path(DIRECTORY, 0, TRANSACTION_INDEX, SWAP), create=True)
+    if renamed is not None:
+        path = segment_path(DIRECTORY, 0, renamed)
+        disk.rename(path + SWAP, path)
+    log = open_log(disk, DIRECTORY, recovery_point=21)
+    first = log.segments[0]
+    assert first.hidden is not None
+    assert [each.first_offset for each in first.hidden] == [14]
+    assert not any(name.endswith(SWAP) for name in names(disk))
 
 
 def test_what_was_deleted_or_temporary_is_removed() -> None:

@@ -26,6 +26,7 @@ from headwater.wire.records import (
     encode_batch,
     iter_batch_headers,
 )
+from tests.support.models.hidden_log import delayed_batch
 
 
 def new_segment(
@@ -368,6 +369,7 @@ def test_all_files_move_together_and_stay_readable() -> None:
     for offset in range(3):
         write(segment, sized_batch(offset, 100))
     segment.add_aborted(CompletedTransaction(1, 0, 2, True), 3)
+    write(segment, b"\0" * 7 + b"\x03" + delayed_batch(b"hidden")[8:])
     segment.seal()
     region = segment.region(100, 100)
     segment.move_to_stage(DELETED)

@@ -1,8 +1,8 @@
 """The answer to a fetch: what was read, in the shape of the protocol.
 
-Records stay in their files: the answer holds regions, which the connection sends. What went out is
-counted here, apart for consumers and for followers. A reader that came to the wrong broker is told
-where to go (`current_leaders`).
+Records stay in their files: the answer holds regions, which the connection sends; only small pieces
+between hidden batches are read and joined. What went out is counted here, apart for consumers and
+for followers. A reader that came to the wrong broker is told where to go (`current_leaders`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from headwater.broker.peers.current_leaders import CurrentLeaders
 from headwater.replication.fetch import FetchedPartition
 from headwater.replication.partition.partition import Partition
 from headwater.replication.partition.partition_read import PartitionRead
+from headwater.storage.visible_reads import JoinedRegion
 from headwater.wire.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -68,10 +69,14 @@ class FetchAnswer:
             return self._error_data(fetched, fetched.error)
         partition, read = fetched.partition, fetched.read
         if fetched.diverging is not None and partition is not None:
+            log = partition.log
+            is_told_all = self._is_follower
             return PartitionData(
                 partition_index=index,
-                high_watermark=partition.high_watermark,
-                last_stable_offset=partition.last_stable_offset,
+                high_watermark=log.high_watermark if is_told_all else log.visible_high_watermark,
+                last_stable_offset=(
+                    log.last_stable_offset if is_told_all else log.visible_stable_offset
+                ),
                 log_start_offset=partition.log_start_offset,
                 diverging_epoch=EpochEndOffset(
                     epoch=fetched.diverging.epoch, end_offset=fetched.diverging.end_offset
@@ -85,6 +90,7 @@ class FetchAnswer:
 
     def _read_data(self, index: int, partition: Partition, read: PartitionRead) -> PartitionData:
         region = read.log_read.region
+        records = region.read() if isinstance(region, JoinedRegion) else region
         if self._is_follower:
             partition.replication_bytes_out += read.log_read.size
         else:
@@ -101,7 +107,7 @@ class FetchAnswer:
             last_stable_offset=read.last_stable_offset,
             log_start_offset=read.log_start_offset,
             aborted_transactions=aborted,
-            records=b"" if region is None else region,
+            records=b"" if records is None else records,
         )
 
     def _error_data(self, fetched: FetchedPartition, error: KafkaError) -> PartitionData:

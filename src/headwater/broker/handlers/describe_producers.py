@@ -20,6 +20,7 @@ from headwater.wire.messages.describe_producers import (
     ProducerState,
     TopicResponse,
 )
+from headwater.wire.records.delayed import DELIVERY_PRODUCER_ID
 
 _NO_TRANSACTION = -1
 
@@ -47,7 +48,12 @@ def _describe(topic: str, number: int, context: RequestContext) -> PartitionResp
         )
     return PartitionResponse(
         partition_index=number,
-        active_producers=[_producer_state(entry) for entry in partition.log.producer_states],
+        active_producers=[
+            _producer_state(entry)
+            for entry in partition.log.producer_states
+            # What brokers write by themselves has no producer that anybody could look for.
+            if entry.producer_id != DELIVERY_PRODUCER_ID
+        ],
     )
 
 

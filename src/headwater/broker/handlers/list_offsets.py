@@ -150,8 +150,8 @@ def _readable_end(partition: Partition, request: ListOffsetsRequest) -> int:
     if request.replica_id != _CONSUMER:
         return partition.log_end_offset
     if request.isolation_level == _READ_COMMITTED:
-        return partition.last_stable_offset
-    return partition.high_watermark
+        return partition.log.visible_stable_offset
+    return partition.log.visible_high_watermark
 
 
 API = ApiHandler(CARDS[ApiKey.LIST_OFFSETS], handle)

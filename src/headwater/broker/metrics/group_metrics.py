@@ -119,7 +119,7 @@ def _lags(
     for key, committed in shard.offsets.store.committed(group.group_id).items():
         partition = partitions.find(*key)
         if partition is not None and partition.is_leader:
-            lag = max(0, partition.high_watermark - committed.offset)
+            lag = max(0, partition.log.visible_high_watermark - committed.offset)
             lags.append((key, lag))
     return lags
 

@@ -11,7 +11,10 @@ from headwater.storage.partition_log import PartitionLog
 
 
 class PartitionRead(NamedTuple):
-    """What a reader gets, and how far the partition was when it was read."""
+    """What a reader gets, and how far the partition was when it was read.
+
+    Consumers are told offsets that they can reach: see `PartitionLog.visible_end`.
+    """
 
     log_read: LogRead
     high_watermark: int
@@ -33,12 +36,17 @@ def read_for_consumer(
     high_watermark = log.high_watermark
     stable = log.last_stable_offset
     upper = stable if committed_only else high_watermark
+    has_hidden = log.has_hidden
     # Nothing empties batches but compaction, so other logs are not looked through for such.
-    read_log = log.read_records if log.config.is_compacted else log.read
+    read_log = log.read_records if has_hidden or log.config.is_compacted else log.read
     read = read_log(offset, max_bytes, upper_offset=upper, min_one_batch=min_one_batch)
     aborted = None
     if committed_only:
         aborted = log.aborted_transactions(offset, read.upper_offset) if read.size > 0 else ()
+    if has_hidden:
+        is_stable = stable == high_watermark
+        high_watermark = log.visible_end(high_watermark)
+        stable = high_watermark if is_stable else log.visible_end(stable)
     return PartitionRead(read, high_watermark, stable, log.log_start_offset, aborted)
 
 

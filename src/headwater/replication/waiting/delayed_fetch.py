@@ -72,7 +72,7 @@ class DelayedFetch(DelayedOperation[TopicPartition]):
         size_bytes = read.log_read.counted_bytes
         self._total_bytes += size_bytes - awaited.size_bytes
         awaited.size_bytes = size_bytes
-        return self._total_bytes >= self._limits.min_bytes
+        return self._total_bytes >= self._limits.min_bytes or read.log_read.has_more
 
     def on_complete(self) -> None:
         self._respond()

@@ -93,7 +93,7 @@ def _find_in_front(log: PartitionLog, entry: ProducerEntry) -> tuple[BatchMetada
     oldest = entry.batches[0]
     found: list[BatchMetadata] = []
     for header in _WalkBack(log, entry.producer_id).headers(oldest.first_offset):
-        if header.is_control:
+        if header.is_control and not header.is_delayed:
             continue
         if (
             header.producer_epoch != entry.producer_epoch

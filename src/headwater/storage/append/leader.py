@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from headwater.storage.append.delaying import delay_batch
 from headwater.storage.append.record_checks import check_records
 from headwater.storage.errors import RecordBatchTooLargeError, RecordTooLargeError
 from headwater.storage.log_config import LogConfig
@@ -32,6 +33,7 @@ from headwater.wire.records import (
     validate_batch,
 )
 from headwater.wire.records.batch_header import RECORD_SIZE_MIN, TIMESTAMP_TYPE_BIT
+from headwater.wire.records.delayed import DELIVERY_PRODUCER_ID
 
 #: Looking into fewer bytes of records than this takes less time than handing them to a thread.
 INSPECTED_INLINE_BYTES_MAX = 16 << 10
@@ -68,9 +70,24 @@ def prepare_batches(
     if max_decompressed_bytes is not None:
         allowed = min(allowed, max_decompressed_bytes)
     batches = check_batches(data, config, now_ms, origin, allowed)
+    if config.delays_records and is_client:
+        batches = _delay(batches, config, now_ms, allowed)
     if config.compression is not None and batches.headers:
         return recompress(batches, config, origin, allowed)
     return batches
+
+
+def _delay(
+    batches: PreparedBatches, config: LogConfig, now_ms: int, max_decompressed_bytes: int
+) -> PreparedBatches:
+    """The same, or delayed if its records ask for it; a client's append has one batch."""
+    data, headers = batches
+    if len(headers) != 1:
+        return batches
+    delayed = delay_batch(data, 0, headers[0], config, now_ms, max_decompressed_bytes)
+    if delayed is None:
+        return batches
+    return PreparedBatches(bytearray(delayed), [read_batch_header(delayed)])
 
 
 def takes_long(data: Buffer, config: LogConfig) -> bool:
@@ -104,7 +121,10 @@ def check_batches(
         validate_batch(data, position, header)
         if origin is AppendOrigin.CLIENT:
             _check_client_header(header, first=not headers)
-        latest = check_records(data, position, header, config, now_ms, max_decompressed_bytes)
+        if header.producer_id == DELIVERY_PRODUCER_ID:
+            latest = header.max_timestamp  # A broker's own, with the time at which it was due.
+        else:
+            latest = check_records(data, position, header, config, now_ms, max_decompressed_bytes)
         if corrects_times and latest != header.max_timestamp:
             data = changeable(data)
             patch_max_timestamp(data, position, header, latest)
@@ -131,7 +151,9 @@ def _check_sizes(headers: list[BatchHeader], config: LogConfig, origin: AppendOr
                 f"The batch of {header.size_bytes} bytes is larger than "
                 f"max.message.bytes={config.max_message_bytes}."
             )
-    if size_bytes > config.segment_bytes:
+    # A copy is a little larger than what it is a copy of, which was taken; it must not be held up.
+    is_copy = bool(headers) and headers[0].producer_id == DELIVERY_PRODUCER_ID
+    if size_bytes > config.segment_bytes and not is_copy:
         raise RecordBatchTooLargeError(
             f"The append of {size_bytes} bytes does not fit a segment of {config.segment_bytes}."
         )
@@ -150,6 +172,11 @@ def _check_client_header(header: BatchHeader, *, first: bool) -> None:
         raise InvalidRecordError(
             f"The batch claims {header.record_count} records "
             f"but its offsets span {header.last_offset_delta + 1}."
+        )
+    if header.producer_id == DELIVERY_PRODUCER_ID:
+        raise InvalidRecordError(
+            f"No client has the producer id {header.producer_id}: delayed messages are delivered "
+            "under it."
         )
     if header.has_producer_id and header.base_sequence < 0:
         raise InvalidRecordError(
@@ -205,7 +232,7 @@ def assign_offsets(
     append_time = config.message_timestamp_type is TimestampType.LOG_APPEND_TIME
     for header in headers:
         patch_batch(data, position, base_offset=offset, leader_epoch=leader_epoch)
-        if append_time and not header.is_control:
+        if append_time and not header.is_control and header.producer_id != DELIVERY_PRODUCER_ID:
             patch_log_append_time(data, position, header, now_ms)
             header = read_batch_header(data, position)
         elif header.attributes & TIMESTAMP_TYPE_BIT:

@@ -38,6 +38,7 @@ class CleanedSegment:
             files, handles, directory, base_offset, config, created_ms=0, stage=CLEANED
         )
         # All four files exist, so that after a crash a missing one tells how far a swap had come.
+        # A fifth comes with hidden batches: see `interrupted_changes`.
         self._segment.transaction_index.create()
         self._buffer_bytes = buffer_bytes
         self._parts: list[Buffer] = []

@@ -122,7 +122,9 @@ class _Pass:
             return True
         validate_entry(batch.data, 0, header)
         count = header.record_count
-        if header.is_control and header.magic == MAGIC_V2:
+        if header.is_delayed and header.magic == MAGIC_V2:
+            transactions.observe_data(header)
+        elif header.is_control and header.magic == MAGIC_V2:
             transactions.observe_control(header, batch.data)
         elif not transactions.observe_data(header):
             put = self._offsets.put

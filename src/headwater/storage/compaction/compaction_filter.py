@@ -21,6 +21,9 @@ is also why a batch gets its delete horizon only when the map covers all of it. 
 aborted records and sets horizons there too; a tombstone's time could then begin before anybody
 could have seen what it deletes disappear.)
 
+Delayed batches are copied as they are: what becomes of their records is not for compaction to say.
+A log has some if its topic was not compacted before.
+
 Messages of the old formats are copied too if nothing changes, and otherwise become batches of the
 current one, where there is a place for a delete horizon.
 """
@@ -111,6 +114,9 @@ class CompactionFilter:
         validate_entry(batch.data, 0, header)
         if header.magic < MAGIC_V2:
             return self._apply_to_messages(batch, is_last)
+        if header.is_delayed:
+            self._transactions.observe_data(header)
+            return self._unchanged(batch)
         is_needless = (
             self._transactions.observe_control(header, batch.data)
             if header.is_control

@@ -229,6 +229,7 @@ def _start_after_retention(log: PartitionLog, now_ms: int) -> int | None:
         log_start_offset=log.log_start_offset,
         high_watermark=log.high_watermark,
         now_ms=now_ms,
+        waiting=log.waiting,
     )
     if not expired:
         return None

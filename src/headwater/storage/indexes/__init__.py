@@ -1,1 +1,1 @@
-"""The three indexes of a segment: offsets, timestamps, aborted transactions."""
+"""The indexes of a segment: offsets, timestamps, aborted transactions, hidden batches."""

@@ -1,4 +1,4 @@
-"""A sorted file of fixed-size entries: what the offset index and the time index share.
+"""A sorted file of fixed-size entries: what the offset, the time and the hidden index share.
 
 The active segment's index grows by a few entries at a time, the newest of which wait in memory, and
 is searched by reading blocks of it; when its segment is sealed it is mapped into memory. No more
@@ -22,7 +22,7 @@ from headwater.storage.disk.files import Buffer
 from headwater.storage.disk.handles import CachedFile, CachedMapping, HandleCache
 from headwater.storage.errors import CorruptIndexError
 
-Entry = TypeVar("Entry", bound=tuple[int, int])
+Entry = TypeVar("Entry", bound=tuple[int, ...])
 Raw = tuple[int, ...]
 
 #: Entries that a search looks at together: 4 KiB of an offset index.
@@ -33,7 +33,7 @@ WAITING_ENTRIES_MAX = 64
 
 
 class IndexFile(ABC, Generic[Entry]):
-    """Entries of two integers, sorted by both; subclasses say how they are stored."""
+    """Entries of integers, sorted by all that are searched; subclasses say how they are stored."""
 
     entry_struct: struct.Struct
 

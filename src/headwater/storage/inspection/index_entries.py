@@ -13,6 +13,7 @@ import struct
 from collections.abc import Iterator
 
 from headwater.storage.disk.files import File
+from headwater.storage.indexes.hidden_index import HiddenIndex, HiddenStretch
 from headwater.storage.indexes.offset_index import OffsetIndex, OffsetPosition
 from headwater.storage.indexes.time_index import TimeIndex, TimestampOffset
 from headwater.storage.indexes.transaction_index import ENTRY, AbortedTransaction
@@ -20,6 +21,7 @@ from headwater.storage.indexes.transaction_index import ENTRY, AbortedTransactio
 OFFSET_ENTRY = OffsetIndex.entry_struct
 TIME_ENTRY = TimeIndex.entry_struct
 TRANSACTION_ENTRY = ENTRY
+HIDDEN_ENTRY = HiddenIndex.entry_struct
 
 _CHUNK_ENTRIES = 8192
 
@@ -54,6 +56,12 @@ def iter_aborted_transactions(file: File) -> Iterator[tuple[int, AbortedTransact
     count = file.size() // TRANSACTION_ENTRY.size
     for version, *fields in _rows(file, TRANSACTION_ENTRY, count):
         yield version, AbortedTransaction(*fields)
+
+
+def iter_hidden_stretches(file: File, base_offset: int) -> Iterator[HiddenStretch]:
+    count = file.size() // HIDDEN_ENTRY.size
+    for first, following, position, end, largest_ms in _rows(file, HIDDEN_ENTRY, count):
+        yield HiddenStretch(base_offset + first, base_offset + following, position, end, largest_ms)
 
 
 def floor_position(file: File, base_offset: int, count: int, offset: int) -> int:

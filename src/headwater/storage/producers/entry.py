@@ -35,6 +35,7 @@ from headwater.wire.records import (
     decode_batch,
     decode_control_record,
 )
+from headwater.wire.records.delayed import check_is_delayed
 
 _logger = logging.getLogger(__name__)
 
@@ -69,9 +70,15 @@ class AppendedBatch(NamedTuple):
 
     @classmethod
     def read(cls, header: BatchHeader, buffer: Buffer, position: int = 0) -> AppendedBatch:
-        """Look into the batch if it is a marker; a data batch is not touched."""
+        """Look into a control batch; a data batch is not touched, and a delayed one counts as one.
+
+        Raises `InvalidRecordError` for a control batch that is neither delayed nor a marker.
+        """
         if header.is_control and header.has_producer_id and header.record_count > 0:
-            return cls(header, decode_control_record(decode_batch(buffer, position)[0]))
+            if header.is_delayed:
+                check_is_delayed(buffer, position, header)
+            else:
+                return cls(header, decode_control_record(decode_batch(buffer, position)[0]))
         return cls(header)
 
     @classmethod
@@ -155,6 +162,12 @@ class ProducerEntry(NamedTuple):
             first = header.base_offset
         return ProducerEntry(
             self.producer_id, epoch, self.coordinator_epoch, timestamp, first, (*kept, batch)
+        )
+
+    def with_deliveries(self, header: BatchHeader) -> ProducerEntry:
+        """After copies of delayed messages: when the last of them was due is all that counts."""
+        return ProducerEntry(
+            self.producer_id, header.producer_epoch, last_timestamp=header.base_timestamp
         )
 
     def with_marker(self, header: BatchHeader, coordinator_epoch: int) -> ProducerEntry:

@@ -43,7 +43,13 @@ from headwater.storage.producers.snapshot import (
     write_snapshot,
 )
 from headwater.storage.producers.transaction_verification import Verifications
-from headwater.wire.records import BatchHeader, ControlType, EndTransactionMarker
+from headwater.wire.records import (
+    NO_TIMESTAMP,
+    BatchHeader,
+    ControlType,
+    EndTransactionMarker,
+)
+from headwater.wire.records.delayed import DELIVERY_PRODUCER_ID
 
 #: Kafka's default of `producer.id.expiration.ms`.
 PRODUCER_ID_EXPIRATION_MS: Final = 86_400_000
@@ -116,6 +122,12 @@ class ProducerStates:
         )
 
     @property
+    def delivered_until_ms(self) -> int:
+        """When the last delayed message that was delivered was due; -1 before the first."""
+        entry = self._entries.get(DELIVERY_PRODUCER_ID)
+        return NO_TIMESTAMP if entry is None else entry.last_timestamp
+
+    @property
     def first_undecided_offset(self) -> int | None:
         """Where the oldest open transaction begins."""
         return self._transactions.first_undecided_offset
@@ -137,7 +149,10 @@ class ProducerStates:
         for header, marker in batches:
             pending.end_offset = header.next_offset
             producer_id = header.producer_id
-            if producer_id < 0 or (header.is_control and marker is None):
+            if producer_id < 0 or (header.is_control and marker is None and not header.is_delayed):
+                continue
+            if producer_id == DELIVERY_PRODUCER_ID:
+                pending.entries[producer_id] = ProducerEntry(producer_id).with_deliveries(header)
                 continue
             entry = self._entries.get(producer_id)
             # What a client repeats can only be something that was written, so what this same
@@ -174,6 +189,9 @@ class ProducerStates:
         pending = PendingAppend(self.end_offset)
         pending.end_offset = headers[-1].next_offset
         for producer_id, own in by_producer.items():
+            if producer_id == DELIVERY_PRODUCER_ID:
+                pending.entries[producer_id] = ProducerEntry(producer_id).with_deliveries(own[-1])
+                continue
             entry = self._entries.get(producer_id) or ProducerEntry(producer_id)
             epoch = entry.producer_epoch
             for header in own:
@@ -275,6 +293,8 @@ class ProducerStates:
         return len(expired)
 
     def _is_expired(self, entry: ProducerEntry, now_ms: int) -> bool:
+        if entry.producer_id == DELIVERY_PRODUCER_ID:
+            return False
         idle_ms = now_ms - entry.last_timestamp
         return entry.transaction_first_offset is None and idle_ms >= self.producer_id_expiration_ms
 

@@ -6,7 +6,8 @@ segment's files and then calls them `.swap`. As long as one of them is still `.c
 else has happened, and all four are thrown away. Otherwise the swap is carried on to the end. Which
 of the segment's live files are then old ones? Those are durably out of the way before the first
 `.swap` takes its live name: while all four are called `.swap`, whatever is live is old, and as soon
-as one is missing, it is one of the new.
+as one is missing, it is one of the new. A segment with hidden batches has a fifth file, which its
+log tells: then it is all five.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from headwater.storage.disk.files import TEMPORARY_SUFFIX, FileSystem
 from headwater.storage.segments.batch_scan import scan_batches
 from headwater.storage.segments.segment_files import (
     CLEANED,
+    COMPACTED_SUFFIXES,
     DELETED,
+    HIDDEN_INDEX,
     LOG,
-    SEGMENT_SUFFIXES,
     SNAPSHOT,
     SWAP,
     SegmentFileName,
@@ -74,10 +76,14 @@ def _finish_swap(
 ) -> None:
     swaps = {name.suffix for name in names if name[0] == base_offset and name.stage == SWAP}
     live_logs = {name.base_offset for name in names if name.suffix == LOG and not name.stage}
-    # Kafka writes no transaction index that is empty; its old log is in place until the end.
-    if len(swaps) == len(SEGMENT_SUFFIXES) or (LOG in swaps and base_offset in live_logs):
+    is_begun = True
+    if LOG in swaps:
         swap_log = segment_path(directory, base_offset, LOG, SWAP)
-        end_offset = _end_offset(files, swap_log, base_offset)
+        end_offset, has_hidden = _look_through(files, swap_log, base_offset)
+        written = {*COMPACTED_SUFFIXES, *((HIDDEN_INDEX,) if has_hidden else ())}
+        # Kafka writes no transaction index that is empty; its old log is in place until the end.
+        is_begun = not swaps.issuperset(written) and base_offset not in live_logs
+    if not is_begun:
         for replaced in sorted(live_logs):
             if base_offset < replaced < end_offset:
                 remove_segment_files(files, directory, replaced)
@@ -90,18 +96,22 @@ def _finish_swap(
     files.sync_dir(directory)
 
 
-def _end_offset(files: FileSystem, path: str, base_offset: int) -> int:
-    """One past the last offset of a cleaned segment, which was synced before it was named."""
+def _look_through(files: FileSystem, path: str, base_offset: int) -> tuple[int, bool]:
+    """One past the last offset of a cleaned segment, and whether it has hidden batches.
+
+    It was synced before it was named.
+    """
     file = files.open(path)
-    end_offset = base_offset
+    end_offset, has_hidden = base_offset, False
     try:
         for batch in scan_batches(file, 0, file.size()):
             end_offset = batch.header.next_offset
+            has_hidden = has_hidden or batch.header.is_delayed
     except CorruptRecordError as error:
         _logger.error("%s: a compacted segment is damaged: %s", path, error)
     finally:
         file.close()
-    return end_offset
+    return end_offset, has_hidden
 
 
 def _without_orphans(

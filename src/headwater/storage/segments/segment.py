@@ -29,7 +29,9 @@ from headwater.storage.segments.batch_scan import (
     scan_batches,
 )
 from headwater.storage.segments.empty_batches import EmptyBatches
+from headwater.storage.segments.hidden_batches import HiddenBatches
 from headwater.storage.segments.segment_files import (
+    HIDDEN_INDEX,
     LOG,
     OFFSET_INDEX,
     SEGMENT_SUFFIXES,
@@ -47,6 +49,7 @@ from headwater.wire.records import (
     Buffer,
     decode_records,
 )
+from headwater.wire.records.batch_header import CONTROL_BIT
 
 #: Appends from this size on have room reserved for them, so far ahead at most. The usual sizes of
 #: batches, 16 KB and 64 KB, are limits, so that the batches themselves are a little smaller.
@@ -90,6 +93,7 @@ class LogSegment:
         self.created_ms = created_ms
         self._roll_jitter_ms = roll_jitter_ms
         self._files = files
+        self._handles = handles
         self._index_interval_bytes = config.index_interval_bytes
         index_max_bytes = config.segment_index_bytes
         self.log: CachedFile = handles.open(self._path(LOG), create=True)
@@ -98,6 +102,10 @@ class LogSegment:
         )
         self.time_index = TimeIndex(handles, self._path(TIME_INDEX), base_offset, index_max_bytes)
         self.transaction_index = TransactionIndex(files, handles, self._path(TRANSACTION_INDEX))
+        #: The batches that consumers do not see; None if there was never one.
+        self.hidden: HiddenBatches | None = None
+        if files.exists(self._path(HIDDEN_INDEX)):
+            self._keep_hidden()
         self.size_bytes = self.log.size()
         #: One past the last offset in the file; the owner sets it after loading.
         self.next_offset = base_offset
@@ -152,8 +160,10 @@ class LogSegment:
     def note(self, header: BatchHeader) -> None:
         """Take a batch that now stands at the end of the file into the indexes."""
         last_offset = header.base_offset + header.last_offset_delta
+        if header.attributes & CONTROL_BIT and header.is_delayed:
+            self._keep_hidden().note(header, self.size_bytes)
         # A batch that compaction has emptied has a timestamp but no record of that time.
-        if header.max_timestamp > self._latest.timestamp and header.record_count > 0:
+        elif header.max_timestamp > self._latest.timestamp and header.record_count > 0:
             self._latest = TimestampOffset(header.max_timestamp, last_offset)
         if self._first_batch_timestamp is None:
             self._first_batch_timestamp = header.max_timestamp
@@ -174,9 +184,12 @@ class LogSegment:
         interval_bytes = self._index_interval_bytes
         position, unindexed_bytes = self.size_bytes, self._bytes_since_index_entry
         last_offset = self.next_offset - 1
-        for base_offset, length, _, _, _, _, delta, _, max_ms, _, _, _, count in headers:
+        for header in headers:
+            base_offset, length, _, _, _, attributes, delta, _, max_ms, _, _, _, count = header
             last_offset = base_offset + delta
-            if max_ms > latest_ms and count > 0:
+            if attributes & CONTROL_BIT and header.is_delayed:
+                self._keep_hidden().note(header, position)
+            elif max_ms > latest_ms and count > 0:
                 latest_ms, latest_offset = max_ms, last_offset
             if unindexed_bytes > interval_bytes:
                 self.offset_index.append(last_offset, position)
@@ -188,6 +201,12 @@ class LogSegment:
         self._bytes_since_index_entry = unindexed_bytes
         self.size_bytes = position
         self.next_offset = last_offset + 1
+
+    def _keep_hidden(self) -> HiddenBatches:
+        if self.hidden is None:
+            path = self._path(HIDDEN_INDEX)
+            self.hidden = HiddenBatches(self._handles, path, self.base_offset)
+        return self.hidden
 
     def add_aborted(self, transaction: CompletedTransaction, last_stable_offset: int) -> None:
         """Note the aborted transaction that a marker in this segment has ended."""
@@ -282,29 +301,44 @@ class LogSegment:
     def scan(self, start: int = 0) -> Iterator[ScannedBatch]:
         return scan_batches(self.log, start, self.size_bytes)
 
+    def scan_visible(self, start: int = 0) -> Iterator[ScannedBatch]:
+        """The same without hidden batches, which are not even read."""
+        if self.hidden is not None:
+            for stretch in self.hidden.behind(start):
+                if start < stretch.position:
+                    yield from scan_batches(self.log, start, stretch.position)
+                start = stretch.end
+        yield from self.scan(start)
+
     @property
     def largest_timestamp(self) -> int:
         """The youngest record's timestamp; the file's own age where records carry none.
 
+        Of hidden batches the time of their append counts, so that a segment of nothing else grows
+        old like any other.
+
         0 counts as none. Nobody means 1970, but librdkafka writes 0 over records that have no
         timestamp, and logs that were written before leaders corrected that hold such batches.
         """
-        if self._latest.timestamp > 0:
-            return self._latest.timestamp
+        largest = self._latest.timestamp
+        if self.hidden is not None:
+            largest = max(largest, self.hidden.largest_ms)
+        if largest > 0:
+            return largest
         return self._files.modified_ms(self.log.path)
 
     @property
     def latest(self) -> TimestampOffset:
-        """The largest timestamp so far, and the last offset of the batch that brought it."""
+        """The largest timestamp that consumers see, and the last offset of its batch."""
         return self._latest
 
     def largest_timestamp_from(self, offset: int, max_decompressed_bytes: int) -> int:
-        """The largest timestamp of the records at or behind `offset`."""
+        """The largest timestamp of the records at or behind `offset` that can be seen."""
         if offset <= self.base_offset:
             return self._latest.timestamp
         start = self.find(offset)
         largest = NO_TIMESTAMP
-        for batch in self.scan(start.position) if start is not None else ():
+        for batch in self.scan_visible(start.position) if start is not None else ():
             if batch.header.max_timestamp <= largest:
                 continue
             if batch.header.base_offset >= offset:
@@ -318,10 +352,13 @@ class LogSegment:
     def find_timestamp(
         self, timestamp: int, starting_offset: int, max_decompressed_bytes: int
     ) -> TimestampOffset | None:
-        """The first record at or after `starting_offset` that is not older than `timestamp`."""
+        """The first record at or after `starting_offset` that is not older than `timestamp`.
+
+        Nothing is found in a hidden batch.
+        """
         indexed = self.time_index.lookup(timestamp)
         start = self.offset_index.lookup(max(indexed.offset, starting_offset)).position
-        for batch in self.scan(start):
+        for batch in self.scan_visible(start):
             header = batch.header
             if header.max_timestamp < timestamp or header.last_offset < starting_offset:
                 continue
@@ -337,6 +374,8 @@ class LogSegment:
         self.time_index.append_if_later(*self._latest)
         self.offset_index.write_out()
         self.time_index.write_out()
+        if self.hidden is not None:
+            self.hidden.finish()
 
     def seal(self) -> None:
         """Another segment follows: nothing more is written here."""
@@ -344,12 +383,16 @@ class LogSegment:
         self.give_back_reserve()
         self.offset_index.trim()
         self.time_index.trim()
+        if self.hidden is not None:
+            self.hidden.trim()
 
     def sync(self) -> None:
         self.log.sync()
         self.offset_index.sync()
         self.time_index.sync()
         self.transaction_index.sync()
+        if self.hidden is not None:
+            self.hidden.sync()
 
     def sanity_check(self) -> None:
         """CorruptIndexError if an index can be seen to be wrong without reading the log."""
@@ -361,6 +404,8 @@ class LogSegment:
         self.offset_index.sanity_check()
         self.time_index.sanity_check()
         self.transaction_index.sanity_check(self.base_offset)
+        if self.hidden is not None:
+            self.hidden.sanity_check(self.size_bytes)
 
     def find_end(self) -> None:
         """Set the next offset and the largest timestamp from the file."""
@@ -377,6 +422,8 @@ class LogSegment:
         self.next_offset = self._next_offset_in_file()
         self.time_index.truncate_to(self.next_offset)
         self.transaction_index.truncate_to(self.next_offset)
+        if self.hidden is not None:
+            self.hidden.cut(position, self.next_offset)
         self._bytes_since_index_entry = 0
         if position == 0:
             self._first_batch_timestamp = None
@@ -392,7 +439,7 @@ class LogSegment:
     def _latest_in_file(self) -> TimestampOffset:
         """The running maximum: the index has it but for the last stretch."""
         latest = self.time_index.last_entry
-        for batch in self.scan(self.offset_index.lookup(latest.offset).position):
+        for batch in self.scan_visible(self.offset_index.lookup(latest.offset).position):
             if batch.header.max_timestamp > latest.timestamp and batch.header.record_count > 0:
                 latest = TimestampOffset(batch.header.max_timestamp, batch.header.last_offset)
         return latest
@@ -402,6 +449,8 @@ class LogSegment:
         self.offset_index.clear()
         self.time_index.clear()
         self.transaction_index.reset()
+        if self.hidden is not None:
+            self.hidden.clear()
         self._last_found = self._empty_batches = None
         self.size_bytes = 0
         self.next_offset = self.base_offset
@@ -422,6 +471,8 @@ class LogSegment:
         self.offset_index.moved_to(self._path(OFFSET_INDEX))
         self.time_index.moved_to(self._path(TIME_INDEX))
         self.transaction_index.moved_to(self._path(TRANSACTION_INDEX))
+        if self.hidden is not None:
+            self.hidden.moved_to(self._path(HIDDEN_INDEX))
 
     def move_to_directory(self, directory: str) -> None:
         """The directory itself was renamed."""
@@ -439,3 +490,5 @@ class LogSegment:
         self.offset_index.close()
         self.time_index.close()
         self.transaction_index.close()
+        if self.hidden is not None:
+            self.hidden.close()

@@ -1,9 +1,9 @@
 """The names of a partition directory's files.
 
 A segment is a family of files that share a 20-digit base offset: `.log` holds the record batches,
-`.index` and `.timeindex` find a place in it, `.txnindex` lists its aborted transactions. A file on
-its way in or out carries one more suffix, and recovery reads the state of an interrupted change
-from these alone:
+`.index` and `.timeindex` find a place in it, `.txnindex` lists its aborted transactions and
+`.hiddenindex` its hidden batches, where there are any. A file on its way in or out carries one more
+suffix, and recovery reads the state of an interrupted change from these:
 
     .cleaned   written by compaction, not complete: thrown away
     .swap      complete and durable, replaces the segments it covers: finished
@@ -21,9 +21,12 @@ LOG = ".log"
 OFFSET_INDEX = ".index"
 TIME_INDEX = ".timeindex"
 TRANSACTION_INDEX = ".txnindex"
+HIDDEN_INDEX = ".hiddenindex"
 SNAPSHOT = ".snapshot"
 
-SEGMENT_SUFFIXES = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
+#: What every segment that compaction has written consists of.
+COMPACTED_SUFFIXES = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
+SEGMENT_SUFFIXES = (*COMPACTED_SUFFIXES, HIDDEN_INDEX)
 
 CLEANED = ".cleaned"
 SWAP = ".swap"

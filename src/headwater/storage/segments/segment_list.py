@@ -22,6 +22,8 @@ class SegmentList:
     def __init__(self) -> None:
         self._base_offsets: list[int] = []
         self._segments: list[LogSegment] = []
+        #: Whether a segment that another follows was seen to have hidden batches.
+        self._had_hidden = False
 
     def __len__(self) -> int:
         return len(self._segments)
@@ -39,6 +41,11 @@ class SegmentList:
     @property
     def sealed(self) -> list[LogSegment]:
         return self._segments[:-1]
+
+    @property
+    def has_hidden(self) -> bool:
+        """Whether there may be hidden batches; once there were it stays so."""
+        return self._had_hidden or self._segments[-1].hidden is not None
 
     @property
     def size_bytes(self) -> int:
@@ -65,6 +72,10 @@ class SegmentList:
             "there is a segment at %d already",
             segment.base_offset,
         )
+        # What was the last one until now has all that it will ever have.
+        last = self._segments[-1] if self._segments else segment
+        if last.hidden is not None or segment.hidden is not None:
+            self._had_hidden = True
         self._base_offsets.insert(number, segment.base_offset)
         self._segments.insert(number, segment)
 

@@ -2,7 +2,8 @@
 
 Field names are the project's own, in snake case. Bytes are text where they are UTF-8, under their
 plain name (`value`), and otherwise base64 under the name with `_base64` added; a decoder that was
-asked for puts its result under `_hex` or `_base64` instead. An absent key or value is null.
+asked for puts its result under `_hex` or `_base64` instead. An absent key or value is null. Of a
+delayed record, key, value and headers are those that were sent.
 Whatever is wrong is an object of type `fault` at the place where it was found.
 """
 
@@ -16,6 +17,7 @@ from typing import Any, Final, TextIO
 
 from headwater.base.ids import topic_id_to_text
 from headwater.storage.directories.broker_metadata import BrokerMetadata
+from headwater.storage.indexes.hidden_index import HiddenStretch
 from headwater.storage.indexes.offset_index import OffsetPosition
 from headwater.storage.indexes.time_index import TimestampOffset
 from headwater.storage.inspection.dump.items import (
@@ -90,6 +92,18 @@ class JsonDump:
             described["control_type"] = item.control_type.name
         if item.marker is not None:
             described["coordinator_epoch"] = item.marker.coordinator_epoch
+        if item.delayed is not None:
+            each = item.delayed
+            described |= {
+                "kind": each.kind.name,
+                "due_ms": each.due_ms,
+                "original": each.original,
+                "sent_ms": each.sent_ms,
+                "expires_ms": each.expires_ms,
+                **bytes_field("sender_id", each.sender_id),
+            }
+        if item.sent is not None:
+            record = item.sent
         if self._print_data:
             described |= bytes_field("key", record.key, self._key_decoder)
             described |= bytes_field("value", record.value, self._value_decoder)
@@ -186,6 +200,7 @@ _OBJECTS: Final[dict[type, Callable[[Any], Json]]] = {
         "type": "index_empty" if item.is_empty else "index_sane",
         "path": item.path,
     },
+    HiddenStretch: _fields("hidden_stretch"),
     OffsetPosition: _fields("offset_index_entry"),
     TimestampOffset: _fields("time_index_entry"),
     TransactionEntry: lambda item: {

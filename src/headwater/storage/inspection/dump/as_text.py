@@ -66,11 +66,12 @@ class TextDump:
                 write(LINES[type(item)](item) + "\n")
 
     def _record(self, item: RecordItem) -> str:
-        header, record = item.header, item.record
+        record = item.record if item.sent is None else item.sent
         line, prefix = "", "| "
         if not self._skip_record_metadata:
             line, prefix = record_line(item), " "
-        if self._print_data and not header.is_control:
+        # Of a delayed record it is the data that was sent.
+        if self._print_data and (item.sent is not None or not item.header.is_control):
             if record.key is not None:
                 line += f"{prefix}key: {self._decode_key(record.key)}"
             if record.value is not None:

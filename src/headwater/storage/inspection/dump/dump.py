@@ -27,6 +27,7 @@ from headwater.storage.disk.files import FileSystem, read_bytes
 from headwater.storage.errors import CorruptFileError
 from headwater.storage.inspection.dump.index_files import (
     check_sanity,
+    dump_hidden_index,
     dump_offset_index,
     dump_time_index,
     dump_transaction_index,
@@ -44,6 +45,7 @@ from headwater.storage.inspection.dump.log_files import dump_log
 from headwater.storage.leader_epochs import LEADER_EPOCH_CHECKPOINT, LeaderEpochs
 from headwater.storage.producers.snapshot import decode_snapshot
 from headwater.storage.segments.segment_files import (
+    HIDDEN_INDEX,
     LOG,
     OFFSET_INDEX,
     SNAPSHOT,
@@ -116,6 +118,8 @@ def _index(
         yield from dump_offset_index(files, path, segment, show=show)
     elif segment.suffix == TIME_INDEX:
         yield from dump_time_index(files, path, segment, show=show)
+    elif segment.suffix == HIDDEN_INDEX:
+        yield from dump_hidden_index(files, path, segment)
     else:
         yield from dump_transaction_index(files, path)
 
@@ -143,6 +147,6 @@ def _table(files: FileSystem, path: str, directory: str, name: str) -> Iterator[
 
 
 def _foreign(name: str) -> str:
-    if name.endswith((OFFSET_INDEX, TIME_INDEX, ".txnindex", SNAPSHOT)):
+    if name.endswith((OFFSET_INDEX, TIME_INDEX, ".txnindex", HIDDEN_INDEX, SNAPSHOT)):
         return "its name does not begin with an offset of 20 digits, which its entries count from"
     return "this is not a file of a Kafka log directory, by its name"

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from headwater.storage.disk.files import File, FileSystem
 from headwater.storage.disk.handles import HandleCache
 from headwater.storage.errors import CorruptIndexError
+from headwater.storage.indexes.hidden_index import HiddenIndex
 from headwater.storage.indexes.offset_index import OffsetIndex
 from headwater.storage.indexes.time_index import TimeIndex
 from headwater.storage.indexes.transaction_index import VERSION, TransactionIndex
@@ -27,17 +28,20 @@ from headwater.storage.inspection.dump.items import (
     TransactionEntry,
 )
 from headwater.storage.inspection.index_entries import (
+    HIDDEN_ENTRY,
     OFFSET_ENTRY,
     TIME_ENTRY,
     TRANSACTION_ENTRY,
     count_entries,
     floor_position,
     iter_aborted_transactions,
+    iter_hidden_stretches,
     iter_offset_entries,
     iter_time_entries,
 )
 from headwater.storage.segments.batch_scan import read_entry_header, scan_batches
 from headwater.storage.segments.segment_files import (
+    HIDDEN_INDEX,
     LOG,
     OFFSET_INDEX,
     TIME_INDEX,
@@ -146,6 +150,13 @@ def dump_transaction_index(files: FileSystem, path: str) -> Iterator[DumpItem]:
     yield from _partial_entry(path, index.size(), TRANSACTION_ENTRY.size)
 
 
+def dump_hidden_index(files: FileSystem, path: str, name: SegmentFileName) -> Iterator[DumpItem]:
+    """The stretches of hidden batches."""
+    index = files.open(path)
+    yield from iter_hidden_stretches(index, name.base_offset)
+    yield from _partial_entry(path, index.size(), HIDDEN_ENTRY.size)
+
+
 def check_sanity(files: FileSystem, path: str, name: SegmentFileName) -> Iterator[DumpItem]:
     """The quick check by which a starting broker decides whether an index must be rebuilt."""
     handles = HandleCache(files, 1)
@@ -155,6 +166,10 @@ def check_sanity(files: FileSystem, path: str, name: SegmentFileName) -> Iterato
             OffsetIndex(handles, path, name.base_offset, size).sanity_check()
         elif name.suffix == TIME_INDEX:
             TimeIndex(handles, path, name.base_offset, size).sanity_check()
+        elif name.suffix == HIDDEN_INDEX:
+            log = _open_sibling(files, path, name, LOG)
+            log_bytes = 0 if log is None else log.size()
+            HiddenIndex(handles, path, name.base_offset).sanity_check(log_bytes)
         else:
             TransactionIndex(files, handles, path).sanity_check(name.base_offset)
     except CorruptIndexError as error:

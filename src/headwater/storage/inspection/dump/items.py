@@ -13,12 +13,14 @@ from typing import ClassVar, NamedTuple
 
 from headwater.base.ids import TopicPartition
 from headwater.storage.directories.broker_metadata import BrokerMetadata
+from headwater.storage.indexes.hidden_index import HiddenStretch
 from headwater.storage.indexes.offset_index import OffsetPosition
 from headwater.storage.indexes.time_index import TimestampOffset
 from headwater.storage.indexes.transaction_index import AbortedTransaction
 from headwater.storage.leader_epochs import EpochEntry
 from headwater.storage.producers.entry import ProducerEntry
 from headwater.wire.records import BatchHeader, ControlType, EndTransactionMarker, Record
+from headwater.wire.records.delayed import DelayedRecord
 
 
 class FileStart(NamedTuple):
@@ -53,6 +55,9 @@ class RecordItem(NamedTuple):
     record: Record
     control_type: ControlType | None = None
     marker: EndTransactionMarker | None = None
+    #: What a record of a delayed batch says, and the record as it was sent, if it has one.
+    delayed: DelayedRecord | None = None
+    sent: Record | None = None
 
     @property
     def sequence(self) -> int:
@@ -166,6 +171,7 @@ DumpItem = (
     | RecordItem
     | InvalidTail
     | IndexRemark
+    | HiddenStretch
     | OffsetPosition
     | TimestampOffset
     | TransactionEntry

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from headwater.base.ids import topic_id_to_text
 from headwater.storage.directories.broker_metadata import BrokerMetadata
+from headwater.storage.indexes.hidden_index import HiddenStretch
 from headwater.storage.indexes.offset_index import OffsetPosition
 from headwater.storage.indexes.time_index import TimestampOffset
 from headwater.storage.inspection.dump.items import (
@@ -92,6 +93,13 @@ def record_line(item: RecordItem) -> str:
         line += f" endTxnMarker: {marker.type.name} coordinatorEpoch: {marker.coordinator_epoch}"
     elif item.control_type is not None:
         line += f" controlType: {item.control_type.name}({int(item.control_type)})"
+    if item.delayed is not None:
+        each = item.delayed
+        line += (
+            f" kind: {each.kind.name} due: {each.due_ms} original: {each.original} "
+            f"sent: {each.sent_ms} expires: {each.expires_ms} "
+            f"senderId: {readable(each.sender_id)}"
+        )
     return line
 
 
@@ -131,6 +139,13 @@ def _transaction_line(entry: TransactionEntry) -> str:
         f"version: {entry.version} producerId: {transaction.producer_id} "
         f"firstOffset: {transaction.first_offset} lastOffset: {transaction.last_offset} "
         f"lastStableOffset: {transaction.last_stable_offset}"
+    )
+
+
+def _hidden_line(stretch: HiddenStretch) -> str:
+    return (
+        f"hiddenFrom: {stretch.first_offset} hiddenUpTo: {stretch.next_offset - 1} "
+        f"position: {stretch.position} end: {stretch.end} largestTime: {stretch.largest_ms}"
     )
 
 
@@ -179,6 +194,7 @@ LINES: Final[dict[type, Callable[[Any], str]]] = {
     OffsetPosition: lambda item: f"offset: {item.offset} position: {item.position}",
     TimestampOffset: lambda item: f"timestamp: {item.timestamp} offset: {item.offset}",
     TransactionEntry: _transaction_line,
+    HiddenStretch: _hidden_line,
     ProducerEntry: _producer_line,
     EpochEntry: lambda item: f"epoch: {item.epoch} startOffset: {item.start_offset}",
     OffsetEntry: lambda item: (

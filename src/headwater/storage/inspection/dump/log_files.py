@@ -31,6 +31,7 @@ from headwater.wire.records import (
     decode_control_record,
     read_control_type,
 )
+from headwater.wire.records.delayed import DelayedKind, decode_delayed_batch
 
 RECORD_ERRORS = (CorruptRecordError, InvalidRecordError, UnsupportedCompressionError)
 
@@ -88,7 +89,11 @@ def _records(path: str, batch: ScannedBatch) -> Iterator[RecordItem | Fault]:
     try:
         records = decode_batch(batch.data, check_crc=False)
         # A broker's own records are few: their types are looked at before any is shown.
-        items = [_item(header, record) for record in records] if header.is_control else None
+        items = None
+        if header.is_control:
+            items = [_item(header, record) for record in records]
+            if items and items[0].control_type is ControlType.DELAYED:
+                items = _delayed_items(batch, records)
     except RECORD_ERRORS as error:
         sentence = f"the batch's records cannot be read: {describe_record_error(error)}"
         yield Fault(path, sentence, batch.position)
@@ -98,6 +103,20 @@ def _records(path: str, batch: ScannedBatch) -> Iterator[RecordItem | Fault]:
         return
     for record in records:
         yield RecordItem(header, record)
+
+
+def _delayed_items(batch: ScannedBatch, records: list[Record]) -> list[RecordItem]:
+    decoded = decode_delayed_batch(batch.data, check_crc=False)
+    return [
+        RecordItem(
+            batch.header,
+            record,
+            ControlType.DELAYED,
+            delayed=each,
+            sent=each.record() if each.kind is DelayedKind.MESSAGE else None,
+        )
+        for record, each in zip(records, decoded, strict=True)
+    ]
 
 
 def _item(header: BatchHeader, record: Record) -> RecordItem:

@@ -1,4 +1,4 @@
-"""The three index files of a segment, as `verify_segment` sees them: opened, walked, judged.
+"""The index files of a segment, as `verify_segment` sees them: opened, walked, judged.
 
 How grave a fault in an index is depends on what the next start will do. If it scans the segment, it
 rebuilds the indexes from the log, whatever they say; if it trusts them, reads may go wrong.
@@ -14,15 +14,18 @@ from headwater.storage.checkpoints import RECOVERY_POINT
 from headwater.storage.directories.clean_shutdown import CLEAN_SHUTDOWN_MARKER
 from headwater.storage.disk.files import File, FileSystem
 from headwater.storage.inspection.index_entries import (
+    HIDDEN_ENTRY,
     OFFSET_ENTRY,
     TIME_ENTRY,
     TRANSACTION_ENTRY,
     count_entries,
     iter_aborted_transactions,
+    iter_hidden_stretches,
     iter_offset_entries,
     iter_time_entries,
 )
 from headwater.storage.inspection.verify.findings import Condition, Report, Severity
+from headwater.storage.inspection.verify.hidden_index import HiddenIndexCheck
 from headwater.storage.inspection.verify.indexes import (
     Complain,
     EndedTransaction,
@@ -31,6 +34,7 @@ from headwater.storage.inspection.verify.indexes import (
     TransactionIndexCheck,
 )
 from headwater.storage.segments.segment_files import (
+    HIDDEN_INDEX,
     OFFSET_INDEX,
     TIME_INDEX,
     TRANSACTION_INDEX,
@@ -71,6 +75,7 @@ class IndexFiles:
         self._offsets = self._open_offset_index()
         self._times = self._open_time_index()
         self._transactions = self._open_transaction_index()
+        self._hidden = self._open_hidden_index()
 
     def _path(self, suffix: str) -> str:
         return segment_path(self._directory, self._base_offset, suffix)
@@ -116,6 +121,17 @@ class IndexFiles:
         self._check_size(file, TRANSACTION_ENTRY, complain)
         return TransactionIndexCheck(iter_aborted_transactions(file), complain)
 
+    def _open_hidden_index(self) -> HiddenIndexCheck:
+        """Only a segment with a delayed batch has one."""
+        complain = self._complain_of(HIDDEN_INDEX)
+        path = self._path(HIDDEN_INDEX)
+        if not self._files.exists(path):
+            return HiddenIndexCheck(_NO_ENTRIES, complain, may_lack_newest=self._may_lack_newest)
+        file = self._files.open(path)
+        self._check_size(file, HIDDEN_ENTRY, complain)
+        stretches = iter_hidden_stretches(file, self._base_offset)
+        return HiddenIndexCheck(stretches, complain, may_lack_newest=self._may_lack_newest)
+
     def _open(
         self, suffix: str, entry: struct.Struct, complain: Complain
     ) -> tuple[File | None, int]:
@@ -138,10 +154,22 @@ class IndexFiles:
 
     # -- walking ---------------------------------------------------------------------------------
 
-    def see(self, position: int, header: BatchHeader, aborted: EndedTransaction | None) -> None:
+    def see(
+        self,
+        position: int,
+        header: BatchHeader,
+        aborted: EndedTransaction | None,
+        *,
+        is_hidden: bool,
+    ) -> None:
         """A sound batch of the log; what it aborted, if it is a marker that did."""
         self._offsets.see(position, header)
-        self._times.see(header)
+        if is_hidden:
+            self._times.see_hidden(header)
+            self._hidden.see_hidden(position, header)
+        else:
+            self._times.see(header)
+            self._hidden.see()
         if aborted is None:
             self._transactions.see(header)
         else:
@@ -152,6 +180,7 @@ class IndexFiles:
         self._offsets.skip(end)
         self._times.skip()
         self._transactions.skip()
+        self._hidden.skip()
 
     def finish(self, last_position: int) -> None:
         """The log ends with a batch at `last_position`."""
@@ -159,6 +188,7 @@ class IndexFiles:
         offsets.finish(last_position)
         self._times.finish(is_complete=self._is_complete)
         self._transactions.finish()
+        self._hidden.finish()
         path = self._path(OFFSET_INDEX)
         serve = "Brokers before Kafka 4 made such; they serve."
         if self._times.inexact_count:

@@ -151,6 +151,17 @@ class TimeIndexCheck:
             self._check(self._entry, header)
             self._advance()
 
+    def see_hidden(self, header: BatchHeader) -> None:
+        """A batch that is never found by its time."""
+        while self._entry is not None and self._entry.offset <= header.last_offset:
+            if not self._is_blind:
+                self._complain(
+                    self._number * TIME_ENTRY.size,
+                    f"it gives timestamp {self._entry.timestamp} for offset {self._entry.offset}, "
+                    "which is hidden",
+                )
+            self._advance()
+
     def _check(self, entry: TimestampOffset, header: BatchHeader) -> None:
         if self._is_blind:
             return

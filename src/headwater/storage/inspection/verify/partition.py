@@ -33,8 +33,12 @@ _LEFTOVERS: Final = {
     TEMPORARY_SUFFIX: ("it was never put in place", "The next start removes it."),
 }
 _KNOWN_NAMES: Final = (LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA)
-#: What KRaft keeps beside the segments of its metadata log.
-_QUORUM_NAME: Final = re.compile(r"quorum-state|[0-9]{20}-[0-9]{10}\.checkpoint.*", re.ASCII)
+#: What KRaft keeps beside the segments of its metadata log, and the index of what waits.
+_OTHER_NAME: Final = re.compile(
+    r"quorum-state|[0-9]{20}-[0-9]{10}\.checkpoint.*"
+    r"|delays\.checkpoint|[0-9a-f]+-[0-9]+\.(delays|delayids)",
+    re.ASCII,
+)
 
 
 class PartitionRange(NamedTuple):
@@ -114,7 +118,7 @@ class PartitionCheck:
                 if segment is None or segment.suffix == LOG or not _has_log(segment, names):
                     self._report.note(path, None, *_LEFTOVERS[stage])
             elif segment is None:
-                if name not in _KNOWN_NAMES and not _QUORUM_NAME.fullmatch(name):
+                if name not in _KNOWN_NAMES and not _OTHER_NAME.fullmatch(name):
                     self._report.note(path, None, "it is no file of a log", "It is left alone.")
             elif segment.suffix == SNAPSHOT:
                 self._snapshots.append(segment.base_offset)

@@ -26,7 +26,9 @@ from headwater.wire.records import (
     ControlType,
     decode_batch,
     decode_control_record,
+    read_control_type,
 )
+from headwater.wire.records.delayed import DelayedKind, decode_delayed_batch
 
 #: Progress is told at least this often.
 _PROGRESS_BYTES = 4 << 20
@@ -128,7 +130,9 @@ class SegmentCheck:
                 self._pass_over(position + found.size)
             elif self._is_sound(found):
                 last_position = position
-                self._indexes.see(position, found.header, self._ended_by(found))
+                is_hidden = found.header.is_delayed and self._is_delayed(found)
+                ended = self._ended_by(found)
+                self._indexes.see(position, found.header, ended, is_hidden=is_hidden)
             else:
                 self._pass_over(position + found.header.size_bytes)
         self._indexes.finish(last_position)
@@ -261,12 +265,30 @@ class SegmentCheck:
                 self._report.note(self._path, position, what, was_written)
         return len(records)
 
+    def _is_delayed(self, batch: ScannedBatch) -> bool:
+        """Whether what is a delayed batch by its header is none of KRaft's own log; look into it.
+
+        Where it cannot be read it is one to a broker.
+        """
+        try:
+            delayed = decode_delayed_batch(batch.data, check_crc=False)
+            if self._report.deep:
+                for each in delayed:
+                    if each.kind is DelayedKind.MESSAGE:
+                        each.record()
+        except RECORD_ERRORS as error:
+            if _is_of_quorum(batch):
+                return False
+            what = f"the delayed records cannot be read: {describe_record_error(error)}"
+            self._problem(batch.position, what, "They are never delivered.")
+        return True
+
     # -- transactions ----------------------------------------------------------------------------
 
     def _ended_by(self, batch: ScannedBatch) -> EndedTransaction | None:
         """The transaction that the batch aborts; None if it does not."""
         header, so_far = batch.header, self._so_far
-        if not header.is_control:
+        if not header.is_control or header.is_delayed:
             if header.is_transactional and header.record_count > 0:
                 so_far.open_transactions.setdefault(header.producer_id, header.base_offset)
             return None
@@ -285,3 +307,12 @@ class SegmentCheck:
             return EndedTransaction(first_offset is not None)
         stable = min(so_far.open_transactions.values(), default=header.next_offset)
         return EndedTransaction(first_offset is not None, first_offset, stable)
+
+
+def _is_of_quorum(batch: ScannedBatch) -> bool:
+    """Whether a control batch is one that KRaft writes to its log."""
+    try:
+        control_type = read_control_type(decode_batch(batch.data, check_crc=False)[0])
+    except (*RECORD_ERRORS, IndexError):
+        return False
+    return ControlType.COMMIT < control_type < ControlType.DELAYED

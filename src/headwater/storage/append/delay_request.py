@@ -1,0 +1,143 @@
+"""What a record says about its own delivery, by its headers or by its time.
+
+    headwater-delay       30s, 5m, 250ms, or milliseconds; or `cancel`
+    headwater-deliver-at  the time in ms since 1970
+    headwater-delay-id    an id of the sender's, by which the message can be cancelled
+    headwater-expire-at   the time in ms from which on it is not delivered any more
+    headwater-delayed-offset   of a cancellation: the offset that the message got, or its whole id
+
+What `delay.mode` of its topic lets count is decided here, and how long a delay may be. A time in
+the past is due at once.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Final, NamedTuple
+
+from headwater.base.durations import LONG_MAX, parse_duration_ms
+from headwater.storage.log_config import DelayMode, DelayRules
+from headwater.wire.records import Header, InvalidRecordError, Record
+from headwater.wire.records.delayed import (
+    DELAY_HEADER,
+    DELAY_ID_HEADER,
+    DELAYED_OFFSET_HEADER,
+    DELIVER_AT_HEADER,
+    EXPIRE_AT_HEADER,
+    NONE,
+)
+
+CANCEL: Final = b"cancel"
+
+#: What the names of both headers that ask for a delay have in common: where it is not found in the
+#: bytes of a batch, none of its records asks.
+ASKING_BYTES: Final = b"headwater-de"
+
+_SENDER_ID_BYTES_MAX: Final = 256
+
+
+class DelayRequest(NamedTuple):
+    """What one record asks for; nothing, if `due_ms` is None and it cancels nothing."""
+
+    due_ms: int | None = None
+    expires_ms: int = NONE
+    sender_id: bytes = b""
+    is_cancel: bool = False
+    #: What a cancellation names, if not a sender's id.
+    original: int = NONE
+
+
+NOTHING_ASKED: Final = DelayRequest()
+
+
+def read_delay_request(record: Record, rules: DelayRules, now_ms: int) -> DelayRequest:
+    """What a record asks for at `now_ms`; ValueError, with a sentence, if it cannot be had."""
+    if rules.mode is DelayMode.TIMESTAMP:
+        if record.timestamp <= now_ms:
+            return NOTHING_ASKED
+        return _request(record.headers, record.timestamp - now_ms, rules, now_ms)
+    delay = deliver_at = None
+    for name, value in record.headers:
+        if name == DELAY_HEADER:
+            delay = value or b""
+        elif name == DELIVER_AT_HEADER:
+            deliver_at = value or b""
+    if delay is None and deliver_at is None:
+        return NOTHING_ASKED
+    if delay == CANCEL:
+        return _cancellation(record.headers)
+    if delay is not None and deliver_at is not None:
+        raise ValueError(f"It has both {DELAY_HEADER} and {DELIVER_AT_HEADER}.")
+    if delay is not None:
+        delay_ms = parse_duration_ms(_text(DELAY_HEADER, delay))
+    else:
+        delay_ms = max(_time_ms(DELIVER_AT_HEADER, deliver_at) - now_ms, 0)
+    return _request(record.headers, delay_ms, rules, now_ms)
+
+
+def _request(
+    headers: tuple[Header, ...], delay_ms: int, rules: DelayRules, now_ms: int
+) -> DelayRequest:
+    if delay_ms > rules.max_ms:
+        raise ValueError(f"It asks for {delay_ms} ms, and delay.max.ms is {rules.max_ms}.")
+    if rules.mode is DelayMode.LEVELS and delay_ms > 0:
+        levels_ms = rules.levels_ms
+        number = bisect_left(levels_ms, delay_ms)
+        if number == len(levels_ms):
+            raise ValueError(
+                f"It asks for {delay_ms} ms, and the longest of delay.levels is {levels_ms[-1]}."
+            )
+        delay_ms = levels_ms[number]
+    expires = _last(headers, EXPIRE_AT_HEADER)
+    expires_ms = NONE if expires is None else _time_ms(EXPIRE_AT_HEADER, expires)
+    return DelayRequest(now_ms + delay_ms, expires_ms, _sender_id(headers))
+
+
+def _cancellation(headers: tuple[Header, ...]) -> DelayRequest:
+    sender_id = _sender_id(headers)
+    offset = _last(headers, DELAYED_OFFSET_HEADER)
+    if (offset is None) == (not sender_id):
+        raise ValueError(
+            f"A cancellation names its message by {DELAY_ID_HEADER} or by {DELAYED_OFFSET_HEADER}."
+        )
+    original = NONE
+    if offset is not None:
+        original = _time_ms(DELAYED_OFFSET_HEADER, offset.rpartition(b"@")[2])
+    return DelayRequest(sender_id=sender_id, is_cancel=True, original=original)
+
+
+def _last(headers: tuple[Header, ...], name: str) -> bytes | None:
+    for key, value in reversed(headers):
+        if key == name:
+            return value or b""
+    return None
+
+
+def _sender_id(headers: tuple[Header, ...]) -> bytes:
+    sender_id = _last(headers, DELAY_ID_HEADER) or b""
+    if len(sender_id) > _SENDER_ID_BYTES_MAX:
+        raise ValueError(
+            f"Its {DELAY_ID_HEADER} has {len(sender_id)} bytes, more than {_SENDER_ID_BYTES_MAX}."
+        )
+    return sender_id
+
+
+def _text(name: str, value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"Its {name} is no text.") from None
+
+
+def _time_ms(name: str, value: bytes | None) -> int:
+    text = _text(name, value or b"")
+    if not (text.isascii() and text.isdigit()) or len(text) > 19 or int(text) > LONG_MAX:
+        raise ValueError(f"Its {name} is {text!r}, and must be a number that is not negative.")
+    return int(text)
+
+
+def refusal(sentence: str, number: int) -> InvalidRecordError:
+    """What the producer of a record that asks for too much is told."""
+    return InvalidRecordError(
+        f"Record {number} of the batch cannot be delayed. {sentence}", record_numbers=(number,)
+    )
