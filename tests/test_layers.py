@@ -15,7 +15,10 @@ import pytest
 
 _SOURCE = Path(__file__).parent.parent / "src" / "headwater"
 
-_SERVER = ("base", "wire", "net", "storage", "cluster", "replication", "coordinator", "broker")
+_SERVER = (
+    *("base", "wire", "net", "storage", "cluster", "replication"),
+    *("delay", "coordinator", "broker"),
+)
 _FRONT = ("client", "delivery", "pipeline", "console", "cli")
 _JAVA = ("java", "zookeeper")
 
@@ -72,6 +75,9 @@ _ROOMS: dict[str, dict[str, set[str]]] = {
         "leading": {"partition"},
         "partition": {"leading"},
         "waiting": {"partition"},
+    },
+    "delay": {
+        "index": set(),
     },
     "coordinator": {
         "group": set(),
@@ -161,9 +167,14 @@ _ROOMS: dict[str, dict[str, set[str]]] = {
         "sending": {"batches", "idempotence", "intake", "transactions"},
         "transactions": {"idempotence", "sending"},
     },
+    "delivery": {
+        "delay_service": set(),
+    },
     "cli": {
         "completion": set(),
         "configs": {"options", "output"},
+        "delay_service": {"options"},
+        "delay": {"options", "output"},
         "demo": set(),
         "doctor": {"metrics", "options", "output", "serve"},
         "elections": {"options", "output"},

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from headwater.coordinator.group.shard import GroupShard
     from headwater.coordinator.runtime import CoordinatorRuntime
     from headwater.coordinator.txn.transaction_shard import TransactionShard
+    from headwater.delay.delays import Delays
 
 
 @dataclass(slots=True)
@@ -77,6 +78,8 @@ class BrokerContext:
     transaction_partitions: TransactionPartitions = field(init=False)
     #: The way to this and all other brokers.
     channels: BrokerChannels = field(init=False)
+    #: The messages that wait in the partitions which this broker leads.
+    delays: Delays = field(init=False)
 
     @property
     def image(self) -> ClusterImage:

@@ -220,6 +220,7 @@ class BrokerServer:
             parked,
             upkeep.cleaner,
             self._background,
+            self._run_for_requests,
             lambda: self.context,
         )
         partitions = Partitions(
@@ -243,7 +244,7 @@ class BrokerServer:
             self._background,
             old_session_s=old_session_s(settings),
         )
-        member.subscribe(ImageFollower(settings, partitions, directories))
+        member.subscribe(ImageFollower(settings, partitions, directories, replication.delays))
         context = self._context = BrokerContext(
             node_id=node_id,
             cluster_id=cluster_id,
@@ -270,6 +271,7 @@ class BrokerServer:
             loop_time=loop.time,
             api_table=API_TABLE,
         )
+        context.delays = replication.delays
         self._coordinators = Coordinators(context, random.child("coordinators").generator)
         self._coordinators.start()
         dispatch = Dispatcher(context)

@@ -160,6 +160,13 @@ def test_clocks_are_compared(told_s: float, verdict: Verdict) -> None:
     assert "broker 7" in findings[0].sentence
 
 
+@pytest.mark.parametrize(("overdue_s", "verdict"), [(0, GOOD), (5, GOOD), (5.1, PROBLEM)])
+def test_deliveries_that_are_late_are_told(overdue_s: float, verdict: Verdict) -> None:
+    reading = Reading(page(delay_overdue_seconds=overdue_s), 0, 0)
+    assert verdicts(check_metrics([reading], 3), "delay") == [verdict]
+    assert verdicts(check_metrics([Reading(page(), 0, 0)], 3), "delay") == []
+
+
 @pytest.mark.parametrize(
     ("counts", "verdict"), [([1, 0, 0], GOOD), ([0, 0, 0], PROBLEM), ([1, 1, 0], PROBLEM)]
 )

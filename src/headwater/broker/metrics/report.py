@@ -18,6 +18,7 @@ from headwater import __version__
 from headwater.base.errors import ErrorCode
 from headwater.broker.context import BrokerContext
 from headwater.broker.metrics.controller_metrics import controller_metrics
+from headwater.broker.metrics.delay_metrics import delay_metrics
 from headwater.broker.metrics.exposition import (
     LINES_PER_PIECE,
     Sample,
@@ -71,6 +72,7 @@ class MetricsReport:
             self._logs(),
             group_metrics(self._broker, self._shown_max),
             transaction_metrics(self._broker),
+            delay_metrics(self._broker, self._shown_max),
             process_metrics(),
         )
 

@@ -12,6 +12,7 @@ from collections.abc import Collection
 from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.cluster.image.change import ImageChange
 from headwater.cluster.image.image import ResourceKind
+from headwater.delay.delays import Delays
 from headwater.replication.partition.partitions import Partitions
 from headwater.storage.directories.log_directories import LogDirectories
 
@@ -24,10 +25,12 @@ class ImageFollower:
         settings: BrokerSettings,
         partitions: Partitions,
         directories: LogDirectories,
+        delays: Delays,
     ) -> None:
         self._settings = settings
         self._partitions = partitions
         self._directories = directories
+        self._delays = delays
         self._is_first = True
 
     async def __call__(self, change: ImageChange) -> None:
@@ -41,11 +44,14 @@ class ImageFollower:
         if broker_settings:
             apply_log_settings(self._settings, self._directories)
             self._partitions.refresh_options()
+            self._delays.settings_changed(self._partitions)
             return
         topics = {each.name for each in change.changed_configs if each.kind is ResourceKind.TOPIC}
         if topics:
             apply_log_settings(self._settings, self._directories, topics)
             self._partitions.refresh_options(sorted(topics))
+            for topic in sorted(topics):
+                self._delays.settings_changed(self._partitions.of_topic(topic).values())
 
 
 def apply_log_settings(

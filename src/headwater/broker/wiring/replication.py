@@ -2,7 +2,8 @@
 
 Partitions tell what happens to them through `events`. A partition that another broker leads is
 fetched from there by `fetchers`; of those that this broker leads, `isr_changes` asks the controller
-for other in-sync replicas, and a periodic check finds out who does not keep up.
+for other in-sync replicas, and a periodic check finds out who does not keep up. What waits in them
+for its time is delivered by `delays`.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ from collections.abc import Callable
 
 from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import Clock
+from headwater.base.threads import RunInThread
 from headwater.broker.context import BrokerContext
 from headwater.broker.settings.broker_settings import BrokerSettings
+from headwater.delay.delays import Delays
+from headwater.delay.partition_delays import DelayEnvironment
 from headwater.replication.following.fetchers import ReplicaFetchers
 from headwater.replication.following.options import FetcherOptions
 from headwater.replication.leading.isr_changes import IsrChanges
@@ -35,6 +39,7 @@ class Replication:
         parked: ParkedRequests,
         cleaner: Cleaner,
         tasks: BackgroundTasks,
+        run_in_thread: RunInThread,
         context: Callable[[], BrokerContext],
     ) -> None:
         """The context is asked for when it is needed: it holds what is made after this."""
@@ -63,6 +68,8 @@ class Replication:
         self.events = PartitionEventHub(parked)
         self.events.add(self.fetchers)
         self.events.add(_CleanedLogs(cleaner))
+        self.delays = Delays(DelayEnvironment(clock, run_in_thread, tasks))
+        self.events.add(self.delays)
 
     def start(self, partitions: Partitions) -> None:
         self._settings.subscribe(
@@ -78,6 +85,7 @@ class Replication:
     async def close(self) -> None:
         if self._checks is not None:
             await self._checks.close()
+        await self.delays.close()
         await self.isr_changes.close()
         await self.fetchers.close()
 

@@ -15,6 +15,7 @@ from headwater.cli.metrics.page import MetricsPage
 from headwater.cli.metrics.table import IDLE_SHARE_MIN
 
 CLOCK_SKEW_MAX_S: Final = 1.0
+OVERDUE_MAX_S: Final = 5.0
 _IDLE: Final = {
     "headwater_network_processor_avg_idle_percent": "event loops",
     "headwater_request_handler_avg_idle_percent": "disk threads",
@@ -40,6 +41,7 @@ def check_metrics(readings: Sequence[Reading], broker_count: int) -> Iterator[Fi
     for reading in readings:
         yield from _check_load(reading.broker_id, reading.page)
         yield from _check_clock(reading.broker_id, reading)
+        yield from _check_deliveries(reading.broker_id, reading.page)
     if readings and len(readings) == broker_count:
         yield from _check_controllers([reading.page for reading in readings])
 
@@ -73,6 +75,21 @@ def _check_clock(broker_id: str, reading: Reading) -> Iterator[Finding]:
         )
     else:
         yield good("clock", f"The clock of broker {broker_id} agrees with this machine's.")
+
+
+def _check_deliveries(broker_id: str, page: MetricsPage) -> Iterator[Finding]:
+    """Nothing is said of brokers where nothing waits."""
+    overdue = page.samples("headwater_delay_overdue_seconds")
+    late = [each for each in overdue if each.value > OVERDUE_MAX_S]
+    for sample in late:
+        yield problem(
+            "delay",
+            f"Broker {broker_id} is {sample.value:,.1f} s late with delayed messages of "
+            f"{sample.labels.get('topic', 'its topics')}: more is due than it can append, or its "
+            "disk or its replicas hold it up.",
+        )
+    if overdue and not late:
+        yield good("delay", f"Broker {broker_id} delivers delayed messages in time.")
 
 
 def _check_controllers(pages: list[MetricsPage]) -> Iterator[Finding]:

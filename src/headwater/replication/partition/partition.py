@@ -27,10 +27,11 @@ import uuid
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.cluster.image.image import PartitionImage, is_internal
+from headwater.cluster.image.image import PartitionImage, is_brokers_own
 from headwater.replication.leading.leadership import Leadership
 from headwater.replication.leading.resignation import Resignation
 from headwater.replication.partition.append_turns import AppendTurn, AppendTurns, TransactionTurns
+from headwater.replication.partition.deliveries import Deliveries
 from headwater.replication.partition.environment import PartitionEnvironment
 from headwater.replication.partition.fsync_rounds import FsyncRounds
 from headwater.replication.partition.options import ACKS_ALL, AcksAllFlush, PartitionOptions
@@ -70,7 +71,7 @@ class Partition:
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         #: Whether only brokers write to it.
-        self.is_internal = is_internal(topic_partition.topic)
+        self.is_brokers_own = is_brokers_own(topic_partition.topic)
         self.log = log
         self.options = options
         self.replicas: tuple[int, ...] = ()
@@ -87,6 +88,8 @@ class Partition:
         self._is_sole_replica = False
         #: Set while this broker follows with a log that has failed, and is in sync nevertheless.
         self._resignation: Resignation | None = None
+        #: Who delivers what waits in it, if it takes delays.
+        self.deliveries: Deliveries | None = None
         #: Whether it was deleted here; then its log is gone too.
         self.is_removed = False
         self._environment = environment
@@ -148,6 +151,8 @@ class Partition:
         if self._resignation is not None:
             self._resignation.withdraw()
             self._resignation = None
+        if self.deliveries is not None:
+            self.deliveries.wake()
         if is_leader:
             self.advance_high_watermark()
         elif self.log.failure is not None:
@@ -199,8 +204,14 @@ class Partition:
             log.raise_high_watermark(log.log_end_offset)
             self._events.on_high_watermark(self)
 
+    def shows_more(self) -> None:
+        """Consumers may read further, though the log has not changed."""
+        self._events.on_high_watermark(self)
+
     def _has_grown(self) -> None:
         """After an append: all that there is to tell about it."""
+        if self.deliveries is not None:
+            self.deliveries.wake()
         self.advance_high_watermark()
         if self.leadership is not None:
             self._events.on_append(self)
@@ -422,6 +433,8 @@ class Partition:
         """The log has moved to another directory, where it is durable to its end."""
         self.log = log
         self._fsyncs.replace_log(log)
+        if self.deliveries is not None:
+            self.deliveries.log_replaced()
 
     def _on_durable(self) -> None:
         if self.leadership is not None:
@@ -444,6 +457,8 @@ class Partition:
                 f"{self.topic_partition} has no offset {offset} to delete records before.",
             )
         log_start_offset = delete_records_before(self.log, target)
+        if self.deliveries is not None:
+            self.deliveries.log_start_raised()
         self._events.on_log_start(self)
         return log_start_offset
 
@@ -475,6 +490,8 @@ class Partition:
     def follower_truncated(self) -> None:
         """Its fetcher has cut the log back: what is to be durable lies further in front now."""
         self._fsyncs.truncated()
+        if self.deliveries is not None:
+            self.deliveries.truncated()
 
     def storage_failed(self, error: LogStorageError) -> None:
         """Its fetcher could not write: the operator is told, once for the directory."""
