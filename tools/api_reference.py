@@ -28,7 +28,8 @@ for. There is no authorizer here so far: everybody may do everything but what is
 ## What clients are told
 
 ApiVersions tells clients of these. Produce is announced from version 0, as Kafka does, because
-older librdkafka would otherwise not compress; versions 0 to 2 are refused.
+older librdkafka would otherwise not compress; versions 0 to 2 are refused. Kafka does not have the
+APIs with keys from 10000 on. Clients that do not know a key pass over it.
 """
 
 

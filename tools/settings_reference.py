@@ -11,6 +11,7 @@ from headwater.broker.settings.rows.accepted import ACCEPTED_SETTINGS
 from headwater.broker.settings.rows.client_metrics import CLIENT_METRICS_SETTINGS
 from headwater.broker.settings.rows.cluster import CLUSTER_SETTINGS
 from headwater.broker.settings.rows.coordinators import COORDINATOR_SETTINGS
+from headwater.broker.settings.rows.delay_service import DELAY_SERVICE_SETTINGS
 from headwater.broker.settings.rows.groups import GROUP_SETTINGS
 from headwater.broker.settings.rows.identity import IDENTITY_SETTINGS
 from headwater.broker.settings.rows.metrics import METRICS_SETTINGS
@@ -50,6 +51,7 @@ _AREAS: Final[tuple[tuple[str, SettingTable], ...]] = (
     ("logs", LOG_SETTINGS),
     ("groups, offsets and transactions", COORDINATOR_SETTINGS),
     ("metrics", METRICS_SETTINGS),
+    ("the delay service beside it", DELAY_SERVICE_SETTINGS),
     ("taken from configurations of Kafka", ACCEPTED_SETTINGS),
 )
 

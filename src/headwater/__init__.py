@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from headwater.client.consumer.workers.failure_policy import FailurePolicy
     from headwater.client.consumer.workers.pool import WorkerPool
     from headwater.client.consumer.workers.threads import ConsumerThreads
+    from headwater.client.message_id import MessageId, SenderId
     from headwater.client.producer.async_producer import AsyncProducer
     from headwater.client.producer.batches.delivery_future import DeliveryFuture
     from headwater.client.producer.intake.interceptors import ProducerInterceptor
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from headwater.client.settings.typed import AdminSettings, ConsumerSettings, ProducerSettings
     from headwater.client.spool.files.refused_log import RefusedRecord, read_refused
 
-__version__ = "0.8.0"
+__version__ = "0.9.0"
 
 _MODULES = {
     "Admin": "client.admin",
@@ -73,6 +74,7 @@ _MODULES = {
     "KafkaError": "base.errors",
     "MemberAssignment": "client.assignors.assignor",
     "MemberSubscription": "client.assignors.assignor",
+    "MessageId": "client.message_id",
     "NewTopic": "client.admin",
     "OffsetAndMetadata": "client.consumer.committed.offset_and_metadata",
     "PartitionQuestion": "client.producer.intake.partitioners",
@@ -87,6 +89,7 @@ _MODULES = {
     "RecordMetadata": "client.producer.record_metadata",
     "RefusedRecord": "client.spool.files.refused_log",
     "RoundRobinPartitioner": "client.producer.intake.partitioners",
+    "SenderId": "client.message_id",
     "StringDeserializer": "client.consumer.deserializers",
     "StringSerializer": "client.producer.intake.serializers",
     "TopicPartition": "base.ids",
@@ -116,6 +119,7 @@ __all__ = [
     "KafkaError",
     "MemberAssignment",
     "MemberSubscription",
+    "MessageId",
     "NewTopic",
     "OffsetAndMetadata",
     "PartitionQuestion",
@@ -130,6 +134,7 @@ __all__ = [
     "RecordMetadata",
     "RefusedRecord",
     "RoundRobinPartitioner",
+    "SenderId",
     "StringDeserializer",
     "StringSerializer",
     "TopicPartition",

@@ -46,6 +46,7 @@ from headwater.client.kafka_errors.topic_errors import *  # noqa: F403
 from headwater.client.kafka_errors.transaction_errors import *  # noqa: F403
 from headwater.client.producer.errors import BatchExpiredError as BatchExpiredError
 from headwater.client.producer.errors import BufferExhaustedError as BufferExhaustedError
+from headwater.client.producer.errors import NoDelaysError as NoDelaysError
 from headwater.client.producer.errors import TopicNotKnownError as TopicNotKnownError
 from headwater.client.producer.intake.serializers import SerializationError as SerializationError
 from headwater.client.producer.transactions.coordinator_errors import (

@@ -15,6 +15,7 @@ from typing import Final, Self
 from headwater.wire.schema import NEVER_FLEXIBLE, Message, VersionRange
 
 __all__ = (
+    "DELAY_APIS",
     "FLEXIBLE_SINCE",
     "INTER_BROKER_APIS",
     "PRIVATE_APIS",
@@ -114,13 +115,26 @@ class ApiKey(IntEnum):
     UPDATE_IMAGE = 10_000, 0, 0, 0
     SET_CONFIGS = 10_001, 0, 0, 0
     PROVE_BROKER = 10_002, 0, 0, 0
+    DESCRIBE_DELAYED = 10_003, 0, 0, 0
+    ALTER_DELAYED = 10_004, 0, 0, 0
 
 
 #: What Kafka does not have; the classes are in `wire/cluster_messages`.
-PRIVATE_APIS: Final = frozenset({ApiKey.UPDATE_IMAGE, ApiKey.SET_CONFIGS, ApiKey.PROVE_BROKER})
+PRIVATE_APIS: Final = frozenset(
+    {
+        ApiKey.UPDATE_IMAGE,
+        ApiKey.SET_CONFIGS,
+        ApiKey.PROVE_BROKER,
+        ApiKey.DESCRIBE_DELAYED,
+        ApiKey.ALTER_DELAYED,
+    }
+)
+#: What clients ask for delayed messages with. ApiVersions tells of them, and so a client knows a
+#: cluster that delays; clients that have not heard of them pass over them.
+DELAY_APIS: Final = frozenset({ApiKey.DESCRIBE_DELAYED, ApiKey.ALTER_DELAYED})
 #: What brokers of one cluster ask each other. Clients are not told of these, so brokers, which run
 #: the same release but for the time of an upgrade, do not negotiate versions of them.
-INTER_BROKER_APIS: Final = PRIVATE_APIS | {
+INTER_BROKER_APIS: Final = (PRIVATE_APIS - DELAY_APIS) | {
     ApiKey.ALLOCATE_PRODUCER_IDS,
     ApiKey.ALTER_PARTITION,
     ApiKey.BROKER_HEARTBEAT,

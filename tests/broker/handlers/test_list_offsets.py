@@ -20,6 +20,7 @@ from headwater.wire.records import (
     encode_end_transaction_marker,
 )
 from tests.support.brokers.handler_broker import BASE_TIMESTAMP, HandlerBroker, run_with_broker
+from tests.support.models.hidden_log import append_delayed
 
 Found = tuple[int, int, int, int]
 """Error code, offset, timestamp, leader epoch."""
@@ -92,6 +93,25 @@ def test_the_ends_and_the_largest_timestamp(tmp_path: Path, version: int) -> Non
         assert await find(broker, -6, version) == (UNKNOWN if version >= 11 else refused)
         assert await find(broker, -7, version) == refused
         assert await find(broker, -(2**63), version) == refused
+
+    run_with_broker(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("isolation_level", [0, 1])
+def test_the_end_of_consumers_lies_in_front_of_hidden_batches(
+    tmp_path: Path, isolation_level: int
+) -> None:
+    async def scenario(broker: HandlerBroker) -> None:
+        await filled(broker)
+        partition = broker.context.partitions.get("t", 0)
+        append_delayed(partition.log, b"hidden", append_ms=BASE_TIMESTAMP + 900)
+        partition.advance_high_watermark()
+        assert partition.high_watermark == 6
+        assert await find(broker, -1, isolation_level=isolation_level) == (0, 5, -1, 0)
+        assert await find(broker, BASE_TIMESTAMP + 501) == UNKNOWN
+        broker.become_broker(2)
+        real = await ask(broker, ("t", 0, -1), replica_id=2, isolation_level=isolation_level)
+        assert real["t", 0] == (0, 6, -1, 0)
 
     run_with_broker(tmp_path, scenario)
 

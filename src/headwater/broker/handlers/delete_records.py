@@ -13,7 +13,7 @@ from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.requests.change_log import deed
 from headwater.broker.requests.fair_turns import in_turns
-from headwater.cluster.image.image import is_internal
+from headwater.cluster.image.image import is_brokers_own
 from headwater.replication.partition.partition import Partition
 from headwater.replication.waiting.delayed_delete_records import (
     AwaitedDeletion,
@@ -66,7 +66,7 @@ def _delete(topic: str, number: int, offset: int, context: RequestContext) -> _O
 
 def _check_allowed(partition: Partition) -> None:
     topic = partition.topic_partition.topic
-    if is_internal(topic):
+    if is_brokers_own(topic):
         raise KafkaError(
             ErrorCode.INVALID_TOPIC_EXCEPTION,
             f"{topic} is an internal topic, whose records cannot be deleted.",

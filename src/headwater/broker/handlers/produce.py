@@ -65,7 +65,7 @@ def _handle_single(exchange: Exchange, context: RequestContext) -> bool:
         partition = broker.partitions.find_by_id(single.topic, single.partition)
     else:
         partition = broker.partitions.find(single.topic_name, single.partition)
-    if partition is None or partition.is_internal:
+    if partition is None or partition.is_brokers_own:
         return False
     acks = single.acks
     failure = None

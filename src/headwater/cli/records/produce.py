@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from headwater.base.counted import counted
 from headwater.cli.options.choice import completed_by, one_of
 from headwater.cli.options.cluster import BootstrapServer, bootstrap_servers, on_cluster
+from headwater.cli.options.delay_times import (
+    DelayOption,
+    DeliverAtOption,
+    given_delay,
+    given_moment,
+)
 from headwater.cli.options.topic_argument import TopicArgument, TopicOption, one_topic
+
+if TYPE_CHECKING:
+    from headwater.client.producer.intake.delay_request import DelayArguments
 
 app = typer.Typer(pretty_exceptions_enable=False)
 
@@ -33,6 +42,10 @@ With keys, which decide the partition; key and value are separated by a tab, or 
 With headers, some from each line and one for all:
 
     headwater produce orders --property parse.headers=true --header source=shop
+
+To be delivered later, if the topic's delay.mode allows it; `headwater delay --help` tells more:
+
+    echo hello | headwater produce orders --delay 30s
 
 The exit code is 0 if every line was written; otherwise the first failure is told. \
 At a terminal, Ctrl-D ends the input.
@@ -70,6 +83,24 @@ def produce(
             min=0,
             help="Write to this partition only.",
             show_default="by key, or spread",
+        ),
+    ] = None,
+    delay: DelayOption = None,
+    deliver_at: DeliverAtOption = None,
+    delay_id: Annotated[
+        str | None,
+        typer.Option(
+            "--delay-id",
+            metavar="ID",
+            help="An id of yours for the delayed records, by which they can be cancelled.",
+        ),
+    ] = None,
+    expire_at: Annotated[
+        str | None,
+        typer.Option(
+            "--expire-at",
+            metavar="TIME",
+            help="From when on a delayed record is not delivered any more.",
         ),
     ] = None,
     acks: Annotated[
@@ -143,6 +174,7 @@ def produce(
         line_format=LineFormat(properties or []),
         partition=partition,
         headers=tuple(_parse_header(header) for header in headers or []),
+        delay=_delay_arguments(delay, deliver_at, delay_id, expire_at),
         acks=acks,
         compression=compression,
         linger_ms=linger_ms,
@@ -165,6 +197,30 @@ def produce(
         raise typer.Exit(EXIT_FAILURE)
     if report.was_interrupted:
         raise typer.Exit(EXIT_INTERRUPTED)
+
+
+def _delay_arguments(
+    delay: str | None, deliver_at: str | None, delay_id: str | None, expire_at: str | None
+) -> DelayArguments:
+    from headwater.client.message_id import sender_id_bytes
+
+    if delay is None and deliver_at is None and delay_id is None and expire_at is None:
+        return {}
+    if delay is not None and deliver_at is not None:
+        raise typer.BadParameter("give one of the two", param_hint="--delay and --deliver-at")
+    for option, given in (("--delay-id", delay_id), ("--expire-at", expire_at)):
+        if given is not None and delay is None and deliver_at is None:
+            raise typer.BadParameter("it needs --delay or --deliver-at", param_hint=option)
+    try:
+        sender_id = None if delay_id is None else sender_id_bytes(delay_id)
+    except ValueError as error:
+        raise typer.BadParameter(str(error).removesuffix("."), param_hint="--delay-id") from None
+    return {
+        "delay": given_delay(delay, "--delay"),
+        "deliver_at": given_moment(deliver_at, "--deliver-at"),
+        "delay_id": sender_id,
+        "expire_at": given_moment(expire_at, "--expire-at"),
+    }
 
 
 def _not_written(count: int) -> str:

@@ -11,6 +11,7 @@ from headwater.cli.records.deliveries import Deliveries
 from headwater.cli.records.input_lines import input_lines
 from headwater.cli.records.line_format import LineFormat
 from headwater.client.producer.async_producer import AsyncProducer
+from headwater.client.producer.intake.delay_request import DelayArguments
 
 #: For lines that are not written yet, and so for the longest one too: whether a topic takes that is
 #: for the broker to say.
@@ -22,6 +23,8 @@ class ProduceOptions(NamedTuple):
     line_format: LineFormat
     partition: int | None
     headers: tuple[tuple[str, bytes | None], ...]
+    #: Empty for records that are delivered at once.
+    delay: DelayArguments
     acks: str
     compression: str
     linger_ms: int
@@ -85,7 +88,7 @@ async def _send_lines(
     producer: AsyncProducer, deliveries: Deliveries, options: ProduceOptions
 ) -> None:
     topic, partition, headers = options.topic, options.partition, options.headers
-    line_format, note = options.line_format, deliveries.note
+    line_format, note, delay = options.line_format, deliveries.note, options.delay
     line_number = 0
     # An unknown topic should be told before the first line is typed.
     await producer.partitions_for(topic)
@@ -96,7 +99,12 @@ async def _send_lines(
         if line_format.is_plain:
             for line in lines:
                 await producer.send(
-                    topic, line, partition=partition, headers=headers, on_delivery=note
+                    topic,
+                    line,
+                    partition=partition,
+                    headers=headers,
+                    on_delivery=note,
+                    **delay,
                 )
             line_number += len(lines)
             continue
@@ -110,4 +118,5 @@ async def _send_lines(
                 partition=partition,
                 headers=headers + parsed.headers,
                 on_delivery=note,
+                **delay,
             )

@@ -35,6 +35,12 @@ if TYPE_CHECKING:
         ConfigSynonym,
         ResourceType,
     )
+    from headwater.client.admin.delayed import (
+        DelayedListing,
+        DelayedMessage,
+        DelayedOperations,
+        DelayedStats,
+    )
     from headwater.client.admin.elections import ElectionOperations, ElectionType
     from headwater.client.admin.group_description import GroupDescription, GroupMember
     from headwater.client.admin.group_offsets import CommittedOffset, GroupOffsetOperations
@@ -69,6 +75,10 @@ _MODULES = {
     "ConfigSource": "configs",
     "ConfigSynonym": "configs",
     "CreatedTopic": "topics",
+    "DelayedListing": "delayed",
+    "DelayedMessage": "delayed",
+    "DelayedOperations": "delayed",
+    "DelayedStats": "delayed",
     "ElectionOperations": "elections",
     "ElectionType": "elections",
     "FeatureDescription": "brokers",
@@ -111,6 +121,10 @@ __all__ = [
     "ConfigSource",
     "ConfigSynonym",
     "CreatedTopic",
+    "DelayedListing",
+    "DelayedMessage",
+    "DelayedOperations",
+    "DelayedStats",
     "ElectionOperations",
     "ElectionType",
     "FeatureDescription",

@@ -91,6 +91,13 @@ class Admin:
     list_offsets = _waiting(AsyncAdmin.list_offsets)
     delete_records = _waiting(AsyncAdmin.delete_records)
 
+    list_delayed = _waiting(AsyncAdmin.list_delayed)
+    describe_delayed = _waiting(AsyncAdmin.describe_delayed)
+    cancel_delayed = _waiting(AsyncAdmin.cancel_delayed)
+    reschedule_delayed = _waiting(AsyncAdmin.reschedule_delayed)
+    deliver_delayed_now = _waiting(AsyncAdmin.deliver_delayed_now)
+    delayed_stats = _waiting(AsyncAdmin.delayed_stats)
+
     describe_cluster = _waiting(AsyncAdmin.describe_cluster)
     api_versions = _waiting(AsyncAdmin.api_versions)
     describe_features = _waiting(AsyncAdmin.describe_features)

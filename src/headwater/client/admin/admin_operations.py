@@ -7,6 +7,7 @@ async with ClusterConnection("127.0.0.1:9092") as connection:
 
 from headwater.client.admin.brokers import BrokerOperations
 from headwater.client.admin.configs import ConfigOperations
+from headwater.client.admin.delayed import DelayedOperations
 from headwater.client.admin.elections import ElectionOperations
 from headwater.client.admin.group_offsets import GroupOffsetOperations
 from headwater.client.admin.groups import GroupOperations
@@ -19,6 +20,7 @@ class AdminOperations(
     TopicOperations,
     ConfigOperations,
     OffsetOperations,
+    DelayedOperations,
     BrokerOperations,
     ElectionOperations,
     GroupOperations,

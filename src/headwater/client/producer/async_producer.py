@@ -22,6 +22,7 @@ from headwater.client.producer.batches.delivery_group import DeliveryGroup
 from headwater.client.producer.core import ProducerCore
 from headwater.client.producer.engines.unwritten_records import records_text
 from headwater.client.producer.idempotence.identity import PreparedTransactionState
+from headwater.client.producer.intake.delay_request import DelayArguments, read_delay_request
 from headwater.client.producer.intake.partitioners import PartitionerLike
 from headwater.client.producer.intake.send_options import OnDrop, make_send_options
 from headwater.client.producer.intake.serializers import SerializerLike
@@ -120,13 +121,24 @@ class AsyncProducer(HasEnvironment):
         headers: HeadersLike | None = (),
         timestamp_ms: int | None = None,
         on_delivery: OnDelivery | None = None,
+        **delayed: Unpack[DelayArguments],
     ) -> DeliveryFuture:
         """Take a record to be written, and return once there is room for it.
 
         Await what is returned to learn where the record was written. Waits for up to `max.block.ms`
         for a topic that is not known yet, and for memory. Headers are a dict or pairs.
+
+        With `delay`, such as "30s", a timedelta or milliseconds, or with `deliver_at`, a datetime
+        or milliseconds since 1970, consumers see the record only then; its topic must allow it
+        with `delay.mode`. Until then it is known by the `message_id` of what the future tells,
+        and by `delay_id` if you give one. From `expire_at` on it is not delivered any more.
         """
         intake = self._running.intake
+        if delayed:
+            record = ProducerRecord(topic, value, key, partition, headers, timestamp_ms)
+            topic, value, key, partition, headers, timestamp_ms = await self._delayed(
+                record, delayed
+            )
         try:
             future = intake.offer(topic, value, key, partition, headers, timestamp_ms, on_delivery)
             if future is not None:
@@ -142,6 +154,16 @@ class AsyncProducer(HasEnvironment):
             await asyncio.sleep(0)
         return future
 
+    async def _delayed(self, record: ProducerRecord, given: DelayArguments) -> ProducerRecord:
+        """The record as the cluster wants to have one that is delivered later."""
+        check_place(record.topic, record.partition)
+        asked = read_delay_request(given, has_timestamp=record.timestamp_ms is not None)
+        if asked is None:
+            return record
+        delayed_records = self._running.delayed_records
+        ready = delayed_records.ready(record, asked)
+        return await delayed_records.prepare(record, asked) if ready is None else ready
+
     async def send_and_wait(
         self,
         topic: str,
@@ -151,6 +173,7 @@ class AsyncProducer(HasEnvironment):
         partition: int | None = None,
         headers: HeadersLike | None = (),
         timestamp_ms: int | None = None,
+        **delayed: Unpack[DelayArguments],
     ) -> RecordMetadata:
         """Write a record, and return where it was written."""
         return await (
@@ -161,6 +184,7 @@ class AsyncProducer(HasEnvironment):
                 partition=partition,
                 headers=headers,
                 timestamp_ms=timestamp_ms,
+                **delayed,
             )
         )
 

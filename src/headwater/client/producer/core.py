@@ -26,6 +26,7 @@ from headwater.client.machines.driver import Driver
 from headwater.client.producer.batches.accumulator import RecordAccumulator
 from headwater.client.producer.batches.delivery_future import done_on_loop
 from headwater.client.producer.batches.partition_queue import PartitionQueue
+from headwater.client.producer.delayed_records import DelayedRecords
 from headwater.client.producer.engines.unwritten_records import UnwrittenRecords
 from headwater.client.producer.errors import BufferExhaustedError
 from headwater.client.producer.intake.arrow_intake import ArrowIntake
@@ -151,6 +152,13 @@ class ProducerCore:
             wall_ms=options.wall_ms,
             now_s=self._loop.time,
             wake=self._driver.wake,
+        )
+        self.delayed_records = DelayedRecords(
+            self._connection,
+            self.partitions_for,
+            timeout_s=self._max_block_s,
+            wall_ms=options.wall_ms,
+            now_s=self._now_s,
         )
         self.transactions: Transactions | None = None
         if self._manager is not None:

@@ -23,6 +23,7 @@ from headwater.client.producer.batches.delivery_group import DeliveryGroup
 from headwater.client.producer.engines.open_producers import OPEN_PRODUCERS
 from headwater.client.producer.engines.threaded import ThreadedEngine
 from headwater.client.producer.idempotence.identity import PreparedTransactionState
+from headwater.client.producer.intake.delay_request import DelayArguments, read_delay_request
 from headwater.client.producer.intake.partitioners import PartitionerLike
 from headwater.client.producer.intake.record_intake import Offer
 from headwater.client.producer.intake.send_options import OnDrop, make_send_options
@@ -129,13 +130,22 @@ class Producer(HasEnvironment):
         headers: HeadersLike | None = (),
         timestamp_ms: int | None = None,
         on_delivery: OnDelivery | None = None,
+        **delayed: Unpack[DelayArguments],
     ) -> DeliveryFuture:
         """Take a record to be written; the future tells where it was written.
 
         Waits for up to `max.block.ms` for a topic that is not known yet, and for memory. Headers
         are a dict or pairs. `on_delivery(metadata, error)` is called by the thread that talks to
         the cluster, and should be quick.
+
+        With `delay`, such as "30s", a timedelta or milliseconds, or with `deliver_at`, a datetime
+        or milliseconds since 1970, consumers see the record only then; its topic must allow it
+        with `delay.mode`. Until then it is known by `future.result().message_id`, and by
+        `delay_id` if you give one. From `expire_at` on it is not delivered any more.
         """
+        if delayed:
+            record = ProducerRecord(topic, value, key, partition, headers, timestamp_ms)
+            topic, value, key, partition, headers, timestamp_ms = self._delayed(record, delayed)
         try:
             future = self._offer(topic, value, key, partition, headers, timestamp_ms, on_delivery)
             if future is not None:
@@ -145,6 +155,17 @@ class Producer(HasEnvironment):
         except TypeError:
             check_place(topic, partition)
             raise
+
+    def _delayed(self, record: ProducerRecord, given: DelayArguments) -> ProducerRecord:
+        """The record as the cluster wants to have one that is delivered later."""
+        check_place(record.topic, record.partition)
+        asked = read_delay_request(given, has_timestamp=record.timestamp_ms is not None)
+        if asked is None:
+            return record
+        engine = self._without_spool
+        delayed_records = engine.core.delayed_records
+        ready = delayed_records.ready(record, asked)
+        return engine.run(delayed_records.prepare(record, asked)) if ready is None else ready
 
     def send_arrow(
         self,
@@ -224,8 +245,8 @@ class Producer(HasEnvironment):
     def _without_spool(self) -> ThreadedEngine:
         if self._threaded is None:
             raise SettingError(
-                "A producer with a spool_dir has no transactions, no send_arrow() and no "
-                "partitions_for()."
+                "A producer with a spool_dir has no transactions, no delays, no send_arrow() and "
+                "no partitions_for()."
             )
         return self._threaded
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
+from headwater.client.message_id import MessageId
 
 
 class RecordMetadata(NamedTuple):
@@ -20,6 +21,11 @@ class RecordMetadata(NamedTuple):
     @property
     def topic_partition(self) -> TopicPartition:
         return TopicPartition(self.topic, self.partition)
+
+    @property
+    def message_id(self) -> MessageId:
+        """By which the message can be cancelled while it waits, if it was sent with a delay."""
+        return MessageId(self.topic, self.partition, self.offset)
 
 
 #: Gets where the record is, or why it is not there: one of the two is None.

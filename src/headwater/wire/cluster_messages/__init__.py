@@ -1,1 +1,1 @@
-"""Messages between the brokers of one cluster that Kafka does not have, declared as Kafka's are."""
+"""Messages that Kafka does not have, most of them between brokers, declared as Kafka's are."""

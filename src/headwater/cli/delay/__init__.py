@@ -1,0 +1,1 @@
+"""`headwater delay`: messages that wait for their time."""
