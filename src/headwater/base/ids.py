@@ -15,6 +15,8 @@ PARTITION_MAX: Final = 2**31 - 1
 ZERO_TOPIC_ID: Final = uuid.UUID(int=0)
 METADATA_TOPIC_ID: Final = uuid.UUID(int=1)
 METADATA_TOPIC: Final = "__cluster_metadata"
+#: How the topics of delay services begin, which clients write to though they are internal.
+DELAY_TOPIC_PREFIX: Final = "__delay_"
 
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 # Only the canonical spelling of a number is accepted ("3", not "03"), so that no two directories

@@ -64,6 +64,11 @@ SUBCOMMANDS: Final = {
         "records.get_offsets", "Print the first or next offsets of partitions, or those of a time."
     ),
     "delete-records": Subcommand("records.delete_records", "Delete the records before an offset."),
+    "delay": Subcommand(
+        "delay.command",
+        "List, cancel and reschedule messages that wait for their time.",
+        words=("list", "show", "cancel", "reschedule", "now", "stats"),
+    ),
     "elect-leaders": Subcommand("elections.command", "Have partitions elect their leaders."),
     "groups": Subcommand(
         "groups.command",
@@ -76,6 +81,9 @@ SUBCOMMANDS: Final = {
         "transactions.command",
         "List and describe transactions, and end those that hang.",
         words=("list", "describe", "describe-producers", "abort", "find-hanging"),
+    ),
+    "delay-service": Subcommand(
+        "delay_service.command", "Forward records of delay topics when their time has come."
     ),
     "metrics": Subcommand("metrics.command", "Show what brokers count."),
     "doctor": Subcommand("doctor.command", "Say what is wrong with a broker or a cluster."),

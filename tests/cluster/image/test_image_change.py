@@ -11,6 +11,7 @@ from headwater.cluster.image.image import (
     PartitionImage,
     ResourceKind,
     TopicImage,
+    is_brokers_own,
     is_internal,
 )
 
@@ -61,3 +62,9 @@ def test_a_broker_that_goes_is_out_of_the_image() -> None:
 def test_internal_topics_are_known_by_name() -> None:
     assert is_internal("__consumer_offsets") and _topic("__transaction_state", 1).is_internal
     assert not is_internal("orders") and not is_internal("__other")
+    assert is_brokers_own("__consumer_offsets") and is_brokers_own("__transaction_state")
+
+
+def test_topics_of_delay_services_are_internal_but_not_the_brokers_own() -> None:
+    assert is_internal("__delay_30s") and is_internal("__delay_dead")
+    assert not is_brokers_own("__delay_30s")

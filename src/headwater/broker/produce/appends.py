@@ -127,7 +127,7 @@ class ProduceAppends:
             raise KafkaError(
                 ErrorCode.INVALID_REQUIRED_ACKS, f"acks must be 0, 1 or -1, and is {self._acks}."
             )
-        if partition.is_internal and self._header.client_id != _ADMIN_CLIENT_ID:
+        if partition.is_brokers_own and self._header.client_id != _ADMIN_CLIENT_ID:
             raise KafkaError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
                 f"{partition.topic_partition.topic} is an internal topic.",

@@ -9,6 +9,7 @@ from headwater.base.settings import SettingTable
 from headwater.broker.settings.rows.accepted import ACCEPTED_SETTINGS, TOPIC_ONLY_SETTINGS
 from headwater.broker.settings.rows.cluster import CLUSTER_SETTINGS
 from headwater.broker.settings.rows.coordinators import COORDINATOR_SETTINGS
+from headwater.broker.settings.rows.delay_service import DELAY_SERVICE_SETTINGS
 from headwater.broker.settings.rows.identity import IDENTITY_SETTINGS
 from headwater.broker.settings.rows.metrics import METRICS_SETTINGS
 from headwater.broker.settings.rows.network import NETWORK_SETTINGS
@@ -27,6 +28,7 @@ BROKER_SETTINGS: Final = SettingTable.combine(
     CLUSTER_SETTINGS,
     COORDINATOR_SETTINGS,
     METRICS_SETTINGS,
+    DELAY_SERVICE_SETTINGS,
     LOG_SETTINGS,
     ACCEPTED_SETTINGS,
 )

@@ -29,6 +29,11 @@ from headwater.broker.server import BrokerServer
 from headwater.broker.start.faults import StartError
 from headwater.cli.serve.broker_introduction import announcement, introduction, store_text
 from headwater.cli.serve.broker_log import DEFAULT_LOG, LogOptions, broker_log
+from headwater.cli.serve.delay_service_process import (
+    DelayServiceProcess,
+    delay_service_command,
+    wants_delay_service,
+)
 from headwater.cli.serve.development_cluster import broker_settings, store_directory
 from headwater.cli.serve.open_files import raise_open_files_limit
 from headwater.cli.serve.shared_store import SharedStore
@@ -49,6 +54,7 @@ def run_broker(
 ) -> int:
     """Serve until a signal comes; returns the exit code. A count of 0 is a broker by itself."""
     brokers = broker_settings(settings, broker_count) if broker_count else [settings]
+    wants_delay_service(settings)
     shared = None
     if broker_count and not settings.optional_text("zookeeper.connect"):
         shared = SharedStore(store_directory(settings))
@@ -101,6 +107,7 @@ class _BrokerProcess:
             return 0
         for line in announcement(servers, _process_age_s()):
             _say(line)
+        delay_services = self._start_delay_services(servers)
         failed = [loop.create_task(server.wait_failed()) for server in servers]
         await asyncio.wait((stop_wanted, *failed), return_when=asyncio.FIRST_COMPLETED)
         exit_code = 0
@@ -114,6 +121,8 @@ class _BrokerProcess:
         _say("Headwater is stopping.")
         for waiting in (*failed, stop_wanted):
             waiting.cancel()
+        # While there are brokers to commit to.
+        await asyncio.gather(*(service.stop() for service in delay_services))
         # One after the other, so that each can hand over to those that are left.
         for server in servers:
             await server.stop()
@@ -144,6 +153,18 @@ class _BrokerProcess:
             if not each.cancelled():
                 each.result()
         return False
+
+    def _start_delay_services(self, servers: Sequence[BrokerServer]) -> list[DelayServiceProcess]:
+        """One beside each broker, where that is switched on."""
+        services = []
+        for settings, server in zip(self._brokers, servers, strict=True):
+            if wants_delay_service(settings):
+                command = delay_service_command(
+                    settings, server.addresses[0], server.context.node_id
+                )
+                services.append(DelayServiceProcess(command))
+                services[-1].start()
+        return services
 
     def _environment(self) -> BrokerEnvironment:
         files = DiskFiles(SpareDescriptors(_SPARE_DESCRIPTORS))

@@ -14,9 +14,11 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from headwater.base.ids import DELAY_TOPIC_PREFIX
 from headwater.cluster.image.layered_map import LayeredMap
 
-INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
+#: What the brokers keep for themselves.
+BROKERS_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
 
 NO_LEADER: Final = -1
 NO_CONTROLLER: Final = -1
@@ -156,6 +158,14 @@ class ClusterImage:
         return self.configs.get(resource, _NOTHING_SET)
 
 
+def is_brokers_own(topic: str) -> bool:
+    """Whether the topic belongs to the brokers themselves, which alone write to it."""
+    return topic in BROKERS_TOPICS
+
+
 def is_internal(topic: str) -> bool:
-    """Whether the topic belongs to the brokers themselves."""
-    return topic in INTERNAL_TOPICS
+    """Whether it is none of the users' topics: left out of lists, patterns and auto-creation.
+
+    Clients may write to those of a delay service, and to no others.
+    """
+    return is_brokers_own(topic) or topic.startswith(DELAY_TOPIC_PREFIX)

@@ -1,0 +1,1 @@
+"""`headwater delay-service`."""

@@ -1,0 +1,1 @@
+"""What brings records to where they belong, on the client alone: works with any Kafka."""

@@ -1,0 +1,1 @@
+"""The delay service: records wait in level topics and are forwarded when their time has come."""
