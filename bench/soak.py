@@ -30,6 +30,8 @@ from bench.bench_command import BenchParser
 from headwater.sim.campaigns.broker import BrokerCampaign
 from headwater.sim.campaigns.cluster import ClusterCampaign
 from headwater.sim.campaigns.cluster_copies import ClusterCopyCampaign
+from headwater.sim.campaigns.delay_log import DelayLogCampaign
+from headwater.sim.campaigns.delays import DelayCampaign
 from headwater.sim.campaigns.directory import DirectoryCampaign
 from headwater.sim.campaigns.exactly_once import ExactlyOnceCampaign
 from headwater.sim.campaigns.log import LogCampaign, run_with_failing_disk
@@ -109,6 +111,20 @@ def run_cluster_copies(seed: int) -> int:
     return campaign.cluster.crash_count
 
 
+def run_delay_log(seed: int) -> int:
+    """The delayed messages of one log: sent, cancelled, delivered, moved, read anew."""
+    campaign = DelayLogCampaign(seed)
+    campaign.run(_STEPS_PER_SEED)
+    return campaign.crash_count
+
+
+def run_delays(seed: int) -> int:
+    """Delayed messages on three brokers: once, in order, never early, whatever happens."""
+    campaign = DelayCampaign(seed)
+    _run_in_world(lambda: campaign.run(event_count=7))
+    return campaign.crash_count
+
+
 def run_hostile(seed: int) -> int:
     """A broker process under peers that send broken requests of every API and version."""
     run_fuzz(seed, _CASES_PER_SEED)
@@ -135,6 +151,8 @@ CAMPAIGNS: dict[str, Campaign] = {
     "exactly-once": run_exactly_once,
     "cluster": run_cluster,
     "cluster-copies": run_cluster_copies,
+    "delay-log": run_delay_log,
+    "delays": run_delays,
     "hostile": run_hostile,
 }
 

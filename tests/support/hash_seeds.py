@@ -21,6 +21,8 @@ from headwater.sim.campaigns.broker import BrokerCampaign
 from headwater.sim.campaigns.client import ClientCampaign
 from headwater.sim.campaigns.cluster import ClusterCampaign
 from headwater.sim.campaigns.cluster_copies import ClusterCopyCampaign
+from headwater.sim.campaigns.delay_log import DelayLogCampaign
+from headwater.sim.campaigns.delays import DelayCampaign
 from headwater.sim.campaigns.directory import DirectoryCampaign
 from headwater.sim.campaigns.exactly_once import ExactlyOnceCampaign
 from headwater.sim.campaigns.log import LogCampaign
@@ -51,6 +53,8 @@ CAMPAIGNS: Mapping[str, Callable[[int], str]] = {
     "client": lambda seed: ClientCampaign(seed).run(),
     "cluster": lambda seed: ClusterCampaign(seed).run(),
     "cluster-copies": lambda seed: ClusterCopyCampaign(seed).run(event_count=12),
+    "delay-log": lambda seed: DelayLogCampaign(seed).run(80),
+    "delays": lambda seed: DelayCampaign(seed).run(event_count=6),
 }
 
 

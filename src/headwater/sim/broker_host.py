@@ -131,6 +131,7 @@ class BrokerHost:
         """End the process, as kill -9 does."""
         self._note("is killed")
         self._end_process()
+        self._cut = None
         self._let_go_of_disk()
 
     def lose_power(self) -> None:
@@ -156,6 +157,12 @@ class BrokerHost:
         self._note("goes on")
         if self._process is not None:
             self._loop.resume_process(self._process)
+
+    def run(self, work: Callable[[], T]) -> T:
+        """Call something as the broker's process; raises if none runs."""
+        if self._process is None or not self._process.is_alive:
+            raise PropertyViolated(f"no broker runs on {self.name}")
+        return self._process.run(work)
 
     async def wait_down(self, timeout_s: float) -> bool:
         """Whether the broker's process ended within that time."""

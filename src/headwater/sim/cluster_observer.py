@@ -121,7 +121,9 @@ class ClusterObserver:
             if state is None or (name in self._set_back and broker_id not in state.isr):
                 continue
             logs.setdefault(name, {})[broker_id] = ReplicaLog(
-                partition.high_watermark, tuple(files[broker_id].get(str(name), ()))
+                partition.high_watermark,
+                tuple(files[broker_id].get(str(name), ())),
+                partition.log_start_offset,
             )
         for name, replicas in sorted(logs.items()):
             check_replicas_agree(name, replicas)

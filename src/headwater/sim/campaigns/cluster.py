@@ -23,6 +23,7 @@ from headwater.sim.checkers.unseen_after_healing import check_everything_seen
 from headwater.sim.clients.producing_client import ProducingClient
 from headwater.sim.clients.reading_client import ReadingClient
 from headwater.sim.clients.topic_client import TopicClient
+from headwater.sim.cluster_world import ClusterWorld
 from headwater.sim.histories.history import Contents, PropertyViolated
 from headwater.sim.virtual_loop import SimulationDeadlock, SimulationLivelock
 
@@ -44,14 +45,20 @@ class Follower(NamedTuple):
 class ClusterCampaign:
     def __init__(self, seed: int) -> None:
         self.seed = seed
-        self.world = ClusterChoices(seed).world(seed)
+        self.world = self.make_world(seed)
         self.random = self.world.random.child("campaign").generator
-        self.trouble = ClusterTrouble(self.world, self.random, self._set_back)
+        self.trouble = self.make_trouble()
         self.partitions: list[TopicPartition] = []
         self._followers: list[Follower] = []
         self._producers: list[ProducingClient] = []
         self._working: list[asyncio.Task[Any]] = []
         self._endless: list[asyncio.Task[Any]] = []
+
+    def make_world(self, seed: int) -> ClusterWorld:
+        return ClusterChoices(seed).world(seed)
+
+    def make_trouble(self) -> ClusterTrouble:
+        return ClusterTrouble(self.world, self.random, self._set_back)
 
     @property
     def crash_count(self) -> int:

@@ -22,6 +22,8 @@ class ReplicaLog(NamedTuple):
     high_watermark: int
     #: The content of its log files, oldest first.
     segments: tuple[bytes, ...]
+    #: What lies in front of it is deleted, or may be.
+    log_start_offset: int = 0
 
     def batches(self) -> Iterator[tuple[int, int, bytes]]:
         """The first and the last offset of every batch, and its bytes."""
@@ -45,7 +47,8 @@ def check_replicas_agree(partition: TopicPartition, logs: Mapping[int, ReplicaLo
     for index, one in enumerate(brokers):
         for other in brokers[index + 1 :]:
             sure = min(logs[one].high_watermark, logs[other].high_watermark)
-            _compare(partition, one, held[one], other, held[other], sure)
+            start = max(logs[one].log_start_offset, logs[other].log_start_offset)
+            _compare(partition, one, held[one], other, held[other], start, sure)
 
 
 def _compare(
@@ -54,10 +57,11 @@ def _compare(
     ours: list[tuple[int, int, bytes]],
     other: int,
     theirs: list[tuple[int, int, bytes]],
+    start: int,
     sure: int,
 ) -> None:
     # Either may have deleted its oldest records already.
-    start = max((batches[0][0] for batches in (ours, theirs) if batches), default=0)
+    start = max((start, *(batches[0][0] for batches in (ours, theirs) if batches)))
     expected = [batch for batch in ours if start <= batch[0] and batch[1] < sure]
     found = [batch for batch in theirs if start <= batch[0] and batch[1] < sure]
     for (first, last, data), (other_first, other_last, other_data) in zip(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
@@ -11,6 +12,7 @@ from headwater.sim.clients.broker_link import BrokerLink, Unanswered
 from headwater.sim.histories.history import History, PropertyViolated
 from headwater.wire.messages.create_topics import (
     CreatableTopic,
+    CreatableTopicConfig,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
@@ -38,14 +40,20 @@ class TopicClient:
         self._replication_factor = replication_factor
         self._history = history
 
-    async def create(self, name: str, partition_count: int) -> list[TopicPartition]:
+    async def create(
+        self, name: str, partition_count: int, settings: Mapping[str, str] | None = None
+    ) -> list[TopicPartition]:
         """Create a topic, however often it has to be asked for."""
+        configs = [
+            CreatableTopicConfig(name=key, value=text) for key, text in (settings or {}).items()
+        ]
         request = CreateTopicsRequest(
             topics=[
                 CreatableTopic(
                     name=name,
                     num_partitions=partition_count,
                     replication_factor=self._replication_factor,
+                    configs=configs,
                 )
             ],
             timeout_ms=5_000,
