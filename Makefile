@@ -15,7 +15,7 @@ ALL := $(VENV)/.all
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help venv spark run demo quick test test-full soak bench bench-client bench-cluster bench-log bench-spark lint format docs clean
+.PHONY: help venv spark run demo quick test test-full soak bench bench-client bench-cluster bench-delay bench-log bench-spark lint format docs clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,6 +71,9 @@ bench-client: $(ALL)  ## Measure the client against other Python clients: ARGS=-
 
 bench-cluster: $(ALL)  ## Measure a cluster against one of Apache Kafka: ARGS=--quick for a short run
 	$(BIN)/python -m bench.cluster $(ARGS)
+
+bench-delay: $(ALL)  ## Measure how late delayed messages are, and what they cost: ARGS=--quick for a short run
+	$(BIN)/python -m bench.delay $(ARGS)
 
 bench-spark: $(ALL)  ## Measure our Spark connector against Spark's own for Kafka: ARGS=--quick for a short run
 	$(BIN)/python -m bench.spark $(ARGS)

@@ -51,6 +51,7 @@ public class JavaClient {
                 switch (words[0]) {
                     case "produce" -> produce(args[0], args[1], Integer.parseInt(args[2]));
                     case "consume" -> consume(args[0], args[1], args[2], args[3], Integer.parseInt(args[4]));
+                    case "delayed" -> delayed(args[0], args[1], args[2], args[3], Integer.parseInt(args[4]));
                     case "copy" -> copy(args[0], args[1], args[2], args[3], args[4], Integer.parseInt(args[5]));
                     case "topics" -> topics(args[0], args[1]);
                     case "groups" -> groups(args[0], args[1], args[2]);
@@ -95,6 +96,72 @@ public class JavaClient {
             System.out.println("read " + values.size() + " up to " + values.last());
             System.out.println("committed " + sum(consumer.committed(consumer.assignment()).values()));
         }
+    }
+
+    /**
+     * Sends numbers: every third at once, every third a little later, every third in an hour. Then one of each in a
+     * transaction that is committed, and some in one that is aborted. Reads what comes, and none before its time.
+     */
+    private static void delayed(String bootstrap, String protocol, String topic, String group, int count)
+            throws Exception {
+        try (KafkaProducer<String, String> producer = new KafkaProducer<>(producerSettings(bootstrap))) {
+            for (int number = 0; number < count; number++) {
+                // Some in batches of their own, some together.
+                producer.send(delayedRecord(topic, number)).get();
+                producer.send(delayedRecord(topic, ++number));
+            }
+        }
+        Properties settings = producerSettings(bootstrap);
+        settings.put("transactional.id", group + "-delayed");
+        try (KafkaProducer<String, String> producer = new KafkaProducer<>(settings)) {
+            producer.initTransactions();
+            for (int first : new int[] {count * 1000, count}) {
+                producer.beginTransaction();
+                for (int number = first; number < first + 3; number++) {
+                    producer.send(delayedRecord(topic, number)).get();
+                }
+                if (first == count) {
+                    producer.commitTransaction();
+                } else {
+                    producer.abortTransaction();
+                }
+            }
+        }
+        try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(consumerSettings(bootstrap, protocol, group))) {
+            consumer.subscribe(List.of(topic));
+            TreeSet<Integer> values = new TreeSet<>();
+            long start = System.nanoTime();
+            while (values.size() < count / 3 * 2 + 2) {
+                check(System.nanoTime() - start < PATIENCE_NS, "only " + values.size() + " records came");
+                for (ConsumerRecord<String, String> record : consumer.poll(Duration.ofMillis(200))) {
+                    int number = Integer.parseInt(record.value());
+                    check(number < count + 3 && number % 3 != 2, number + " came");
+                    check(values.add(number), number + " came twice");
+                    check(record.timestamp() <= System.currentTimeMillis(), number + " came early");
+                    check((record.headers().lastHeader("headwater-delay") == null) == (number % 3 == 0), "headers");
+                }
+            }
+            consumer.commitSync();
+            System.out.println("read " + values.size());
+            Map<TopicPartition, Long> ends = consumer.endOffsets(consumer.assignment());
+            long lag = 0;
+            long uncommitted = 0;
+            for (Map.Entry<TopicPartition, Long> end : ends.entrySet()) {
+                lag += Math.abs(end.getValue() - consumer.position(end.getKey()));
+                uncommitted += Math.abs(end.getValue() - consumer.committed(Set.of(end.getKey())).get(end.getKey()).offset());
+            }
+            System.out.println("lag " + lag);
+            System.out.println("uncommitted " + uncommitted);
+        }
+    }
+
+    private static ProducerRecord<String, String> delayedRecord(String topic, int number) {
+        ProducerRecord<String, String> record = new ProducerRecord<>(topic, "" + number, "" + number);
+        if (number % 3 != 0) {
+            byte[] delay = (number % 3 == 1 ? "300ms" : "1h").getBytes(StandardCharsets.UTF_8);
+            record.headers().add("headwater-delay", delay);
+        }
+        return record;
     }
 
     /** Copies a topic exactly once. The first transaction is aborted, and what was in it is read again. */

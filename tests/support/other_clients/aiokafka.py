@@ -97,7 +97,7 @@ class AiokafkaClient:
                 while True:
                     fetched = await consumer.getmany(place, timeout_ms=200)
                     found += [_consumed(each) for records in fetched.values() for each in records]
-                    if await consumer.position(place) == end:
+                    if await consumer.position(place) >= end:
                         return found
 
         return self._run(read)

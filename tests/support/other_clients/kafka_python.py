@@ -88,7 +88,7 @@ class KafkaPythonClient:
             while consumer.position(place) < end or not isinstance(start, str):
                 for records in consumer.poll(timeout_ms=200).values():
                     found += [_consumed(record) for record in records]
-                if consumer.position(place) == end:
+                if consumer.position(place) >= end:
                     break
                 if time.monotonic() > deadline:
                     raise TimeoutError(f"the end of {topic} was not reached: {len(found)} records")

@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from headwater.java.installation import cache_root
+from tests.support.other_clients.round_trips import DelayedRoundTrip
 from tests.support.requirements import require_tool, skip_or_fail
 
 VERSION: Final = "2.2.4"
 _ROUND_TRIP: Final = Path(__file__).with_name("kafkajs_round_trip.js")
+_DELAYED: Final = Path(__file__).with_name("kafkajs_delayed.js")
 _TIMEOUT_S: Final = 90.0
 
 
@@ -49,13 +51,27 @@ def fetch() -> None:
 
 def round_trip(bootstrap: str, topic: str, group: str, message_count: int) -> dict[str, Any]:
     """Write messages one by one and read them as a group; what the program of ours reports."""
+    report: dict[str, Any] = json.loads(
+        _run(_ROUND_TRIP, bootstrap, topic, group, str(message_count))
+    )
+    return report
+
+
+def delayed_round_trip(
+    bootstrap: str, topic: str, group: str, message_count: int
+) -> DelayedRoundTrip:
+    """The same with delays: see `round_trips`."""
+    return DelayedRoundTrip.parse(_run(_DELAYED, bootstrap, topic, group, str(message_count)))
+
+
+def _run(program: Path, *arguments: str) -> str:
     node = require_tool("node")
     if not _modules().is_dir():
         skip_or_fail(
             "this test needs kafkajs: `python -m tests.support.other_clients.kafkajs` fetches it"
         )
     finished = subprocess.run(
-        [node, str(_ROUND_TRIP), bootstrap, topic, group, str(message_count)],
+        [node, str(program), *arguments],
         env={**os.environ, "NODE_PATH": str(home() / "node_modules")},
         capture_output=True,
         text=True,
@@ -63,8 +79,7 @@ def round_trip(bootstrap: str, topic: str, group: str, message_count: int) -> di
         timeout=_TIMEOUT_S,
     )
     assert finished.stdout, finished.stderr
-    report: dict[str, Any] = json.loads(finished.stdout)
-    return report
+    return finished.stdout
 
 
 def _modules() -> Path:

@@ -13,6 +13,7 @@ from tests.support.other_clients.contract import (
     FETCH_WAIT_MS,
     TIMEOUT_S,
     ClientError,
+    Headers,
     error_name,
     require_package,
 )
@@ -46,8 +47,10 @@ class AiokafkaTransactions:
         self._sent = []
         self._run(self._producer.begin_transaction())
 
-    def send(self, topic: str, value: bytes, partition: int = 0) -> None:
-        sending = self._producer.send(topic, value=value, partition=partition)
+    def send(self, topic: str, value: bytes, partition: int = 0, headers: Headers = ()) -> None:
+        sending = self._producer.send(
+            topic, value=value, partition=partition, headers=list(headers)
+        )
         self._sent.append(self._run(sending))
 
     def flush(self) -> None:

@@ -11,6 +11,7 @@ from tests.support.other_clients.contract import (
     FETCH_WAIT_MS,
     TIMEOUT_S,
     ClientError,
+    Headers,
     error_name,
     require_package,
 )
@@ -44,9 +45,9 @@ class ConfluentTransactions:
         with self._named_errors():
             self._producer.begin_transaction()
 
-    def send(self, topic: str, value: bytes, partition: int = 0) -> None:
+    def send(self, topic: str, value: bytes, partition: int = 0, headers: Headers = ()) -> None:
         with self._named_errors():
-            self._producer.produce(topic, value=value, partition=partition)
+            self._producer.produce(topic, value=value, partition=partition, headers=list(headers))
 
     def flush(self) -> None:
         assert self._producer.flush(TIMEOUT_S) == 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, Protocol
 
+from tests.support.other_clients.contract import Headers
 from tests.support.other_clients.groups.contract import TopicPartition
 
 Isolation = Literal["read_committed", "read_uncommitted"]
@@ -30,7 +31,7 @@ class TransactionalProducer(Protocol):
 
     def begin(self) -> None: ...
 
-    def send(self, topic: str, value: bytes, partition: int = 0) -> None:
+    def send(self, topic: str, value: bytes, partition: int = 0, headers: Headers = ()) -> None:
         """Hand it over; the commit waits for it."""
 
     def flush(self) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from headwater import KafkaError, Producer
 from headwater.base.ids import TopicPartition as Partition
 from headwater.client.consumer.membership.membership import GroupIdentity
-from tests.support.other_clients.contract import TIMEOUT_S, ClientError
+from tests.support.other_clients.contract import TIMEOUT_S, ClientError, Headers
 from tests.support.other_clients.groups.contract import TopicPartition
 from tests.support.other_clients.transactions.contract import TRANSACTION_TIMEOUT_MS
 
@@ -36,9 +36,9 @@ class HeadwaterTransactions:
         with _named_errors():
             self._producer.begin_transaction()
 
-    def send(self, topic: str, value: bytes, partition: int = 0) -> None:
+    def send(self, topic: str, value: bytes, partition: int = 0, headers: Headers = ()) -> None:
         with _named_errors():
-            self._producer.send(topic, value, partition=partition)
+            self._producer.send(topic, value, partition=partition, headers=headers)
 
     def flush(self) -> None:
         with _named_errors():

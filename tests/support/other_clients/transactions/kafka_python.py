@@ -12,6 +12,7 @@ from tests.support.other_clients.contract import (
     FETCH_WAIT_MS,
     TIMEOUT_S,
     ClientError,
+    Headers,
     error_name,
     require_package,
 )
@@ -46,9 +47,11 @@ class KafkaPythonTransactions:
         with self._named_errors():
             self._producer.begin_transaction()
 
-    def send(self, topic: str, value: bytes, partition: int = 0) -> None:
+    def send(self, topic: str, value: bytes, partition: int = 0, headers: Headers = ()) -> None:
         with self._named_errors():
-            self._sent.append(self._producer.send(topic, value=value, partition=partition))
+            self._sent.append(
+                self._producer.send(topic, value=value, partition=partition, headers=list(headers))
+            )
 
     def flush(self) -> None:
         with self._named_errors():

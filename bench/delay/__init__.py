@@ -1,0 +1,1 @@
+"""`make bench-delay`: how late delayed messages are, and what they cost."""
