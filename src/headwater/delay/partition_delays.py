@@ -369,7 +369,7 @@ class PartitionDelays:
             await self.rolling.run(state, self._clock, self._environment.run_in_thread)
         partition = self._partition
         await self._read_ahead(state)
-        if not partition.is_leader:
+        if not partition.is_leader or self._has_new_log:
             return 0.0
         state.follow_at_once()  # There is something new at every moment.
         if partition.log_end_offset - partition.high_watermark > _UNREPLICATED_OFFSETS_MAX:
