@@ -10,7 +10,7 @@ import pytest
 
 from headwater import Admin, Consumer, ConsumerRecord, Producer, TopicPartition
 from headwater.client.admin.delayed import DelayedStats
-from headwater.client.kafka_errors import ResourceNotFoundError
+from headwater.client.kafka_errors import InvalidRequestError, ResourceNotFoundError
 from headwater.testing import broker
 from headwater.testing.running_broker import RunningBroker
 from tests.support.command import run_command
@@ -96,6 +96,8 @@ def test_what_waits_can_be_looked_after(
         "delay", "cancel", "--sender-id", "mine", "--topic", topic, "-b", running.bootstrap
     )
     assert (cancelled.exit_code, cancelled.lines) == (0, [f"Cancelled {second}."])
+    with pytest.raises(InvalidRequestError, match=r"delay\.max\.ms"):
+        admin.reschedule_delayed(first, delay="41d")
     admin.reschedule_delayed(first, delay="4h")
     assert [each.id for each in admin.list_delayed(topic).messages] == [third, first]
     admin.deliver_delayed_now(third)

@@ -10,7 +10,6 @@ it.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import Final
 
@@ -30,8 +29,6 @@ from headwater.wire.records.delayed import (
     encode_delayed_batch,
     encode_deliveries,
 )
-
-_logger = logging.getLogger(__name__)
 
 #: One batch of copies.
 COPIES_MAX: Final = 500

@@ -506,7 +506,8 @@ class PartitionDelays:
             state.follow_at_once()
             self.wake()
         end_offset = partition.log_end_offset
-        return [Changed(tuple(offsets), end_offset if offsets else NONE) for offsets in found]
+        # What says that nothing waits may not be safe yet either.
+        return [Changed(tuple(offsets), end_offset) for offsets in found]
 
 
 def _change_record(number: int, change: DelayChange, offset: int, now_ms: int) -> DelayedRecord:

@@ -30,9 +30,6 @@ class WaitingMessages:
             return True
         return self._emptied.get(base_offset, 0) > high_watermark
 
-    def bytes_in(self, base_offset: int) -> int:
-        return self._segments.get(base_offset, (0, 0))[1]
-
     def add(self, base_offset: int, size_bytes: int) -> None:
         count, total_bytes = self._segments.get(base_offset, (0, 0))
         self._segments[base_offset] = (count + 1, total_bytes + size_bytes)

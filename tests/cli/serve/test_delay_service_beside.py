@@ -50,7 +50,7 @@ def test_the_service_does_not_outlive_a_broker_that_is_killed(tmp_path: Path) ->
     with serving(tmp_path, *SETTINGS) as broker:
         service = eventually(lambda: _child_of(broker.process.pid))
         broker.stop(signal.SIGKILL)
-        eventually(lambda: not _is_alive(service))
+        assert eventually(lambda: not _is_alive(service))
 
 
 def _child_of(pid: int) -> int:

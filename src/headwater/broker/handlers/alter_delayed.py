@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.printable import shortened
 from headwater.broker.context import RequestContext
 from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
@@ -73,11 +74,12 @@ class _Changes:
                 )
             partition = self._broker.partitions.get(topic, asked.partition_index)
             delays = self._broker.delays.of(partition)
-            read = [_read_change(change) for change in asked.changes]
+            now_ms = self._broker.clock.wall_ms()
+            latest_ms = now_ms + partition.log.config.delay.max_ms
+            read = [_read_change(change, latest_ms) for change in asked.changes]
             valid = [change for change in read if isinstance(change, DelayChange)]
             outcomes: list[Changed] = []
             if valid:
-                now_ms = self._broker.clock.wall_ms()
                 outcomes = delays.change(valid, acks=ACKS_ALL, now_ms=now_ms)
                 end_offset = max(outcome.end_offset for outcome in outcomes)
                 self._appends.append((await_append(partition, end_offset), answer))
@@ -111,7 +113,7 @@ class _Changes:
                 _refuse(answer, append.error)
 
 
-def _read_change(change: AlterDelayedChange) -> DelayChange | KafkaError:
+def _read_change(change: AlterDelayedChange, latest_ms: int) -> DelayChange | KafkaError:
     try:
         kind = ChangeKind(change.kind)
     except ValueError:
@@ -126,6 +128,11 @@ def _read_change(change: AlterDelayedChange) -> DelayChange | KafkaError:
             ErrorCode.INVALID_REQUEST,
             f"A message cannot be due at {change.due_ms}: it must be milliseconds since 1970.",
         )
+    if kind is ChangeKind.RESCHEDULE and change.due_ms > latest_ms:
+        return KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"A message cannot be due at {change.due_ms}: delay.max.ms allows {latest_ms} now.",
+        )
     return DelayChange(kind, MessageName(change.offset, change.sender_id), change.due_ms)
 
 
@@ -135,7 +142,7 @@ def _result(changed: Changed, change: DelayChange, place: str) -> AlteredDelayed
     offset, sender_id = change.name
     what = f"as {place}@{offset}" if offset >= 0 else f"in {place} under the sender's id"
     if offset < 0:
-        what += f" {sender_id.decode(errors='replace')!r}"
+        what += f" {shortened(sender_id.decode(errors='replace'))!r}"
     return AlteredDelayed(
         error_code=ErrorCode.RESOURCE_NOT_FOUND,
         error_message=f"No message waits {what}: it was delivered, cancelled or never there.",
