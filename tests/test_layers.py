@@ -77,6 +77,7 @@ _ROOMS: dict[str, dict[str, set[str]]] = {
         "waiting": {"partition"},
     },
     "delay": {
+        "dead_letters": set(),
         "index": set(),
     },
     "coordinator": {
@@ -122,11 +123,13 @@ _ROOMS: dict[str, dict[str, set[str]]] = {
             "assignors",
             "columns",
             "connection",
+            "failures",
             "fetch",
             "kafka_errors",
             "machines",
             "settings",
         },
+        "failures": {"consumer", "producer"},
         "fetch": {"kafka_errors"},
         "kafka_errors": set(),
         "machines": {"connection"},
@@ -169,6 +172,11 @@ _ROOMS: dict[str, dict[str, set[str]]] = {
     },
     "delivery": {
         "delay_service": set(),
+        "worker": set(),
+    },
+    "delivery.worker": {
+        "crews": {"decisions"},
+        "decisions": set(),
     },
     "cli": {
         "completion": set(),

@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from headwater.base.errors import ErrorCode, KafkaError
     from headwater.base.ids import TopicPartition
+    from headwater.base.message_id import MessageId
     from headwater.client.admin import Admin, AsyncAdmin, NewTopic
     from headwater.client.assignors.assignor import (
         MemberAssignment,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from headwater.client.consumer.workers.failure_policy import FailurePolicy
     from headwater.client.consumer.workers.pool import WorkerPool
     from headwater.client.consumer.workers.threads import ConsumerThreads
-    from headwater.client.message_id import MessageId, SenderId
+    from headwater.client.message_id import SenderId
     from headwater.client.producer.async_producer import AsyncProducer
     from headwater.client.producer.batches.delivery_future import DeliveryFuture
     from headwater.client.producer.intake.interceptors import ProducerInterceptor

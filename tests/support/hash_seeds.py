@@ -27,6 +27,7 @@ from headwater.sim.campaigns.directory import DirectoryCampaign
 from headwater.sim.campaigns.exactly_once import ExactlyOnceCampaign
 from headwater.sim.campaigns.log import LogCampaign
 from headwater.sim.campaigns.replicas import ReplicaCampaign
+from headwater.sim.campaigns.retries import RetryCampaign
 from headwater.sim.campaigns.transactions import TransactionCampaign
 from tests.support.worlds.membership_campaign import KINDS, MembershipCampaign
 
@@ -55,6 +56,7 @@ CAMPAIGNS: Mapping[str, Callable[[int], str]] = {
     "cluster-copies": lambda seed: ClusterCopyCampaign(seed).run(event_count=12),
     "delay-log": lambda seed: DelayLogCampaign(seed).run(80),
     "delays": lambda seed: DelayCampaign(seed).run(event_count=6),
+    "retries": lambda seed: RetryCampaign(seed).run(),
 }
 
 

@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Final
 
 from headwater.base.clocks import Clock, SystemClock
+from headwater.base.ids import TopicPartition
 from headwater.base.randomness import SeededRandom
 from headwater.base.threads import RunInThread
 from headwater.broker.settings.broker_settings import BrokerSettings
 from headwater.cluster.store.embedded.sqlite_journal import METADATA_FILE, SqliteJournal
 from headwater.cluster.store.embedded.store import EmbeddedConnector, EmbeddedStore
 from headwater.cluster.store.metadata_store import StoreConnector
+from headwater.delay.dead_letters.moves import MoveSession
 from headwater.storage.compaction.cleaner import RunJob
 from headwater.storage.disk.disk_files import DiskFiles
 from headwater.storage.disk.files import FileSystem
@@ -31,6 +33,9 @@ _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 #: Opens the way to the metadata store of a broker whose first data directory this is.
 OpenStore = Callable[[BrokerSettings, str, Clock, RunInThread], Awaitable[StoreConnector]]
+
+#: Opens a session that moves dead letters of a partition, through a broker at an address.
+OpenMoveSession = Callable[[str, TopicPartition], Awaitable[MoveSession]]
 
 
 async def open_store(
@@ -70,3 +75,5 @@ class BrokerEnvironment:
     run_compaction: RunJob | None = None
     #: How many files and sockets the broker may have open; None if it need not count them.
     descriptors_max: int | None = None
+    #: Who moves dead letters of retry topics; None for nobody, and then they wait.
+    open_move_session: OpenMoveSession | None = None

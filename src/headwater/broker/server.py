@@ -54,6 +54,7 @@ from headwater.broker.start.options import (
 )
 from headwater.broker.transactions.producer_ids import ProducerIds, allocate_block
 from headwater.broker.wiring.coordinators import Coordinators
+from headwater.broker.wiring.dead_letter_moves import BrokerMoves
 from headwater.broker.wiring.image_follower import ImageFollower
 from headwater.broker.wiring.log_upkeep import LogUpkeep
 from headwater.broker.wiring.replication import Replication
@@ -221,6 +222,9 @@ class BrokerServer:
             upkeep.cleaner,
             self._background,
             self._run_for_requests,
+            BrokerMoves(
+                lambda: self.context, lambda: self.addresses[0], environment.open_move_session
+            ),
             lambda: self.context,
         )
         partitions = Partitions(

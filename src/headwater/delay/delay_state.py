@@ -8,6 +8,9 @@
 Everything that is armed gets its `OrderKey` from the log alone, so every replica that has read the
 log up to the same place has the same state, whoever leads. Nothing here looks at a clock.
 
+Dead letters are armed too, but are never due here. They are kept apart from the index, for nothing
+brings them near, and leave by a cancellation that commits with their copy in another topic.
+
 What was written of a message before its present key (a cancellation that came too late, a second
 one) names nothing that waits, and only counts.
 """
@@ -24,17 +27,20 @@ from headwater.delay.waiting import MessageName
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.producers.entry import AppendedBatch
 from headwater.storage.waiting_messages import WaitingMessages
-from headwater.wire.records import ControlType, decode_batch
-from headwater.wire.records.delayed import (
+from headwater.wire.delayed.copies import (
     DELIVERY_PRODUCER_ID,
-    NONE,
     NOTHING_DELIVERED,
-    DelayedKind,
-    DelayedRecord,
     OrderKey,
-    decode_delayed_batch,
     read_order_key,
 )
+from headwater.wire.delayed.delayed_batch import (
+    NEVER_MS,
+    NONE,
+    DelayedKind,
+    DelayedRecord,
+    decode_delayed_batch,
+)
+from headwater.wire.records import ControlType, decode_batch
 
 #: What was just appended is read again in pieces of this size.
 _AT_ONCE_BYTES: Final = 8 << 20
@@ -78,6 +84,8 @@ class DelayState:
         self._changed: dict[int, OrderKey] = {}
         #: The same by where they lie.
         self._changed_at: dict[int, int] = {}
+        #: Dead letters, by the offset that names them, in the order in which they were armed.
+        self.dead: dict[int, OrderKey] = {}
         self.cancelled_count = 0
         self.unknown_count = 0
 
@@ -142,7 +150,7 @@ class DelayState:
             key = OrderKey(due_ms, armed_offset, each.offset)
             if each.original != NONE:
                 self._replace(each.original, key, armed_offset)
-            self.index.add(key)
+            self._add(each.offset if each.original == NONE else each.original, key)
             if each.sender_id:
                 self.index.ids.add(each.sender_id.encode("utf-8", "surrogateescape"), each.offset)
             self._on_armed(key, record)
@@ -152,13 +160,13 @@ class DelayState:
         if not found:
             self.unknown_count += 1
         for id_offset, old in found:
-            self.index.remove(old, armed_offset)
+            self._remove(id_offset, old, armed_offset)
             if each.kind == DelayedKind.CANCEL:
                 self._is_gone(old.offset)
                 self.cancelled_count += 1
                 continue
             key = OrderKey(due_ms, armed_offset, old.offset)
-            self.index.add(key)
+            self._add(id_offset, key)
             self._note_change(id_offset, key)
             self._on_armed(key, None)
 
@@ -169,9 +177,19 @@ class DelayState:
         """
         old = self._find_offset(id_offset)
         if old is not None:
-            self.index.remove(old, at_offset)
+            self._remove(id_offset, old, at_offset)
             self._is_gone(old.offset)
         self._note_change(id_offset, key)
+
+    def _add(self, id_offset: int, key: OrderKey) -> None:
+        if key.due_ms >= NEVER_MS:
+            self.dead[id_offset] = key
+        else:
+            self.index.add(key)
+
+    def _remove(self, id_offset: int, key: OrderKey, at_offset: int) -> None:
+        if self.dead.pop(id_offset, None) is None:
+            self.index.remove(key, at_offset)
 
     def _note_change(self, id_offset: int, key: OrderKey) -> None:
         self._changed[id_offset] = key
@@ -197,7 +215,8 @@ class DelayState:
 
     def forget(self, key: OrderKey) -> None:
         """A message is gone with the start of the log; no batch says so."""
-        self.index.remove(key, max(self.applied_offset - 1, 0))
+        id_offset = self._changed_at.get(key.offset, key.offset)
+        self._remove(id_offset, key, max(self.applied_offset - 1, 0))
         self._is_gone(key.offset)
 
     def _count_out(self, offset: int) -> None:
@@ -227,9 +246,9 @@ class DelayState:
         return sorted(found.items())
 
     def _find_offset(self, id_offset: int) -> OrderKey | None:
-        changed = self._changed.get(id_offset)
-        if changed is not None:
-            return changed
+        known = self._changed.get(id_offset) or self.dead.get(id_offset)
+        if known is not None:
+            return known
         record = read_message(self._log, id_offset)
         if record is None or record.kind is not DelayedKind.MESSAGE or record.original != NONE:
             return None
@@ -249,6 +268,7 @@ class DelayState:
             "segments": self.waiting.as_json(),
             "undecided": {str(pid): list(each) for pid, each in self._undecided.items()},
             "changed": {str(offset): list(key) for offset, key in self._changed.items()},
+            "dead": {str(offset): list(key) for offset, key in self.dead.items()},
         }
 
     def is_of_this_log(self, kept: Mapping[str, Any], applied_offset: int) -> bool:
@@ -273,6 +293,9 @@ class DelayState:
         }
         self._changed = {int(offset): OrderKey(*key) for offset, key in kept["changed"].items()}
         self._changed_at = {key.offset: id_offset for id_offset, key in self._changed.items()}
+        # A checkpoint of a time when there were no retry topics has none.
+        dead = kept.get("dead", {})
+        self.dead = {int(offset): OrderKey(*key) for offset, key in dead.items()}
 
     def restart(self, offset: int) -> None:
         """Nothing is known: the log is read anew from `offset` on."""
@@ -282,6 +305,7 @@ class DelayState:
         self._undecided.clear()
         self._changed.clear()
         self._changed_at.clear()
+        self.dead.clear()
 
 
 def _undecided(record: DelayedRecord) -> _Undecided:

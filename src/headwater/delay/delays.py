@@ -53,7 +53,8 @@ class Delays:
     def of(self, partition: Partition) -> WaitingQuestions:
         """Whom to ask about a partition; `KafkaError` if another broker leads it."""
         partition.check_leader()
-        return self._by_partition.get(partition) or NothingWaits()
+        delays = self._by_partition.get(partition)
+        return NothingWaits() if delays is None else delays.answers
 
     # -- following -------------------------------------------------------------------------------
 

@@ -16,19 +16,19 @@ from typing import Final
 from headwater.delay.delay_state import DelayState
 from headwater.delay.lateness import Lateness
 from headwater.delay.message_cache import MessageCache
-from headwater.delay.message_reads import MessagePlaces, find_batch
+from headwater.delay.message_reads import MessagePlaces, plan_reads
 from headwater.replication.partition.partition import Partition
+from headwater.storage.log_config import DelayMode
 from headwater.storage.producers.entry import AppendOrigin
-from headwater.wire.records import Compression, InvalidRecordError
-from headwater.wire.records.delayed import (
+from headwater.wire.delayed.copies import Delivery, encode_deliveries
+from headwater.wire.delayed.delayed_batch import (
     NONE,
     DelayedKind,
     DelayedRecord,
-    Delivery,
     delayed_change,
     encode_delayed_batch,
-    encode_deliveries,
 )
+from headwater.wire.records import Compression, InvalidRecordError
 
 #: One batch of copies.
 COPIES_MAX: Final = 500
@@ -70,16 +70,9 @@ class HandOver:
         offsets = [key.offset for key in keys if key.offset not in self.cache or key.offset < start]
         if self.cache.is_full:
             del offsets[1:]
-        places: list[MessagePlaces] = []
-        for offset in sorted(offsets):
-            if places and places[-1].batch.last_offset >= offset:
-                places[-1].offsets.append(offset)
-                continue
-            batch = find_batch(self._partition.log, offset)
-            if batch is not None:
-                places.append(MessagePlaces(batch, [offset]))
-            else:
-                self._lost(state, offset, until_ms)
+        places, lacking = plan_reads(self._partition.log, offsets)
+        for offset in lacking:
+            self._lost(state, offset, until_ms)
         return places
 
     def run(self, state: DelayState, now_ms: int) -> int:
@@ -107,11 +100,13 @@ class HandOver:
         return len(expired if expired and not deliveries else deliveries)
 
     def _deliver(self, state: DelayState, deliveries: Sequence[Delivery], now_ms: int) -> None:
+        log = self._partition.log
         codecs = {each.message.codec for each in deliveries}
         batch = encode_deliveries(
             deliveries,
             append_ms=now_ms,
             compression=codecs.pop() if len(codecs) == 1 else Compression.NONE,
+            origin=str(log.partition) if log.config.delay.mode is DelayMode.RETRY else "",
         )
         result = self._partition.append(
             batch, acks=_ACKS, now_ms=now_ms, origin=AppendOrigin.COORDINATOR

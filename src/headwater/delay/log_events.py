@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from headwater.storage.disk.files import File
 from headwater.storage.partition_log import PartitionLog
+from headwater.wire.delayed.copies import DELIVERY_PRODUCER_ID
 from headwater.wire.records import (
     HEADER_SIZE,
     MAGIC_V2,
@@ -19,7 +20,6 @@ from headwater.wire.records import (
     read_batch_header,
 )
 from headwater.wire.records.batch_header import LOG_OVERHEAD
-from headwater.wire.records.delayed import DELIVERY_PRODUCER_ID
 
 _CHUNK_BYTES: Final = 64 << 10
 #: Where a batch's magic stands, which tells the formats apart.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headwater.wire.records.delayed import DelayedRecord
+from headwater.wire.delayed.delayed_batch import DelayedRecord
 
 CACHE_BYTES_MAX: Final = 16 << 20
 

@@ -10,8 +10,9 @@ from typing import Final, NamedTuple
 
 from headwater.storage.disk.files import File
 from headwater.storage.partition_log import PartitionLog
+from headwater.wire.delayed.delayed_batch import DelayedRecord
+from headwater.wire.delayed.delayed_reader import DelayedBatchReader
 from headwater.wire.records import CorruptRecordError, InvalidRecordError
-from headwater.wire.records.delayed import DelayedBatchReader, DelayedRecord
 
 #: So much is read at a time.
 _READ_BYTES_MAX: Final = 4 << 20
@@ -57,6 +58,22 @@ def find_batch(log: PartitionLog, offset: int) -> BatchPlace | None:
     if found is None or not found.base_offset <= offset <= found.last_offset:
         return None
     return BatchPlace(segment.log, *found)
+
+
+def plan_reads(log: PartitionLog, offsets: Sequence[int]) -> tuple[list[MessagePlaces], list[int]]:
+    """Where messages lie, in the order of their places; and which of them the log has not."""
+    places: list[MessagePlaces] = []
+    lacking = []
+    for offset in sorted(offsets):
+        if places and places[-1].batch.last_offset >= offset:
+            places[-1].offsets.append(offset)
+            continue
+        batch = find_batch(log, offset)
+        if batch is None:
+            lacking.append(offset)
+        else:
+            places.append(MessagePlaces(batch, [offset]))
+    return places, lacking
 
 
 def read_places(places: Sequence[MessagePlaces]) -> list[DelayedRecord]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -25,31 +25,22 @@ from headwater.base.clocks import Clock
 from headwater.base.durations import LONG_MAX
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.threads import RunInThread
+from headwater.delay.answers import WaitingAnswers
+from headwater.delay.checkpointing import Checkpointing
+from headwater.delay.dead_letters.moves import DeadLetterMoves
+from headwater.delay.dead_letters.moving import Moving
 from headwater.delay.delay_state import DelayState
 from headwater.delay.hand_over import COPIES_MAX, HandOver
 from headwater.delay.index.advance import AdvancePlan
-from headwater.delay.index.checkpoint import CheckpointPlan, IndexCheckpoint
+from headwater.delay.index.checkpoint import IndexCheckpoint
 from headwater.delay.index.index import DelayIndex
 from headwater.delay.message_cache import MessageCache
-from headwater.delay.message_reads import MessagePlaces, read_message, read_places
+from headwater.delay.message_reads import MessagePlaces, read_places
 from headwater.delay.rolling import Rolling
-from headwater.delay.waiting import (
-    Changed,
-    ChangeKind,
-    DelayChange,
-    DelayCounts,
-    MessageName,
-    WaitingMessage,
-)
 from headwater.replication.partition.partition import Partition
-from headwater.storage.producers.entry import AppendOrigin
-from headwater.wire.records.delayed import (
-    NONE,
-    DelayedKind,
+from headwater.wire.delayed.copies import OrderKey
+from headwater.wire.delayed.delayed_batch import (
     DelayedRecord,
-    OrderKey,
-    delayed_change,
-    encode_delayed_batch,
 )
 
 _logger = logging.getLogger(__name__)
@@ -65,10 +56,8 @@ _UNREPLICATED_OFFSETS_MAX: Final = 100_000
 #: append wakes whoever sleeps.
 _LOOK_INTERVAL_S: Final = 1.0
 _IDLE_INTERVAL_S: Final = 30.0
-_CHECKPOINT_INTERVAL_MS: Final = 10_000
 #: So many messages are looked through when records are deleted.
 _DELETED_AT_ONCE_MAX: Final = 1_000_000
-_MINUTE_MS: Final = 60_000
 
 T = TypeVar("T")
 
@@ -80,6 +69,7 @@ class DelayEnvironment:
     clock: Clock
     run_in_thread: RunInThread
     tasks: BackgroundTasks
+    moves: DeadLetterMoves
 
 
 class PartitionDelays:
@@ -89,21 +79,20 @@ class PartitionDelays:
         self._partition = partition
         self._environment = environment
         self._clock = environment.clock
-        self._cache = MessageCache()
-        self.hand_over = HandOver(partition, self._cache)
+        self.cache = MessageCache()
+        self.hand_over = HandOver(partition, self.cache)
         self.rolling = Rolling(partition)
+        self.answers = WaitingAnswers(partition, self)
+        self.moving = Moving(partition, environment.moves, environment.run_in_thread, self)
+        self._moving_task: asyncio.Task[None] | None = None
         self._state: DelayState | None = None
         #: Counts how often what was read turned out to be cut off.
         self._generation = 0
         self._has_new_log = False
-        self._saved_ms = environment.clock.monotonic_ms()
-        self._saved_offset = -1
-        #: A checkpoint that waits for the high watermark to reach its offset.
-        self._saving: tuple[CheckpointPlan, int] | None = None
+        self.checkpointing = Checkpointing(partition, environment.clock, environment.run_in_thread)
         # What threads do while what is at hand is handed over; a round hears how they end.
         self._reading: asyncio.Task[tuple[int, list[DelayedRecord]]] | None = None
         self._nearing: asyncio.Task[None] | None = None
-        self._writing: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
         self._is_closing = False
         self._task: asyncio.Task[None] | None = None
@@ -134,7 +123,7 @@ class PartitionDelays:
             return  # It is found out when it would be delivered.
         start = self._partition.log_start_offset
         keys = state.index.between(0, LONG_MAX, _DELETED_AT_ONCE_MAX)
-        gone = [key for key in keys if key.offset < start]
+        gone = [key for key in (*keys, *state.dead.values()) if key.offset < start]
         for key in gone:
             state.forget(key)
         if gone:
@@ -157,6 +146,9 @@ class PartitionDelays:
         self._wake.set()
         if self._task is not None:
             await asyncio.wait({self._task})
+        if self._moving_task is not None:
+            self._moving_task.cancel()
+            await asyncio.wait({self._moving_task})
 
     async def _run(self) -> None:
         pause_s, trouble = 0.0, ""
@@ -187,7 +179,7 @@ class PartitionDelays:
         await self._settle()
         if self._state is not None and not self._partition.is_removed:
             try:
-                await self._save_last(self._state)
+                await self.checkpointing.save_last(self._state)
             except OSError as error:
                 _logger.error("%s", error)
 
@@ -197,9 +189,10 @@ class PartitionDelays:
 
     async def _settle(self) -> None:
         """Let threads come to an end. What goes wrong there a new index makes good."""
-        tasks = [each for each in (self._reading, self._nearing, self._writing) if each is not None]
-        self._reading = self._nearing = self._writing = None
+        tasks = [each for each in (self._reading, self._nearing) if each is not None]
+        self._reading = self._nearing = None
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self.checkpointing.settle()
 
     async def _open(self) -> DelayState:
         await self._settle()
@@ -209,7 +202,7 @@ class PartitionDelays:
         index, checkpoint = await self._environment.run_in_thread(
             lambda: DelayIndex.open(log.files, log.directory, now_ms)
         )
-        state = self._state = DelayState(log, index, self._armed, self._cache.drop)
+        state = self._state = DelayState(log, index, self._armed, self.cache.drop)
         self._resume(state, checkpoint)
         log.waiting = state.waiting
         return state
@@ -223,16 +216,16 @@ class PartitionDelays:
 
     def _resume(self, state: DelayState, checkpoint: IndexCheckpoint | None) -> None:
         log = self._partition.log
-        self._cache.clear()
+        self.cache.clear()
         self.hand_over.is_lacking = True
-        self._saving = None
-        self._saved_offset = -1
+        saved_offset = -1
         if checkpoint is not None and state.is_of_this_log(checkpoint.state, checkpoint.offset):
             state.load_json(dict(checkpoint.state), checkpoint.offset)
-            self._saved_offset = checkpoint.offset
+            saved_offset = checkpoint.offset
         else:
             state.index.reset()
             state.restart(log.log_start_offset)
+        self.checkpointing.resumed(saved_offset)
 
     def _armed(self, key: OrderKey, message: DelayedRecord | None) -> None:
         """What is due shortly need not be read again."""
@@ -240,9 +233,9 @@ class PartitionDelays:
             message is not None
             and self._partition.is_leader
             and key.due_ms <= self._clock.wall_ms() + _AHEAD_MS
-            and not self._cache.is_full
+            and not self.cache.is_full
         ):
-            self._cache.put(message)
+            self.cache.put(message)
         elif key.due_ms <= self._clock.wall_ms() + _AHEAD_MS:
             self.hand_over.is_lacking = True
 
@@ -257,7 +250,7 @@ class PartitionDelays:
             return 0.0
         if not await self._bring_near(state):
             return 0.0
-        await self._save_if_due(state)
+        await self.checkpointing.save_if_due(state)
         if not self._partition.is_leader:
             return _LOOK_INTERVAL_S
         return await self._deliver(state)
@@ -313,58 +306,15 @@ class PartitionDelays:
         index.complete_advance(plan)
         self._wake.set()
 
-    async def _save_if_due(self, state: DelayState) -> None:
-        """Make a checkpoint now and then; it counts when its place cannot be cut off any more.
-
-        Nothing waits for it: a disk that syncs slowly makes no message late.
-        """
-        if self._writing is not None:
-            if not self._writing.done():
-                return
-            writing, self._writing = self._writing, None
-            await writing
-        now_ms = self._clock.monotonic_ms()
-        if self._saving is None:
-            if now_ms - self._saved_ms < _CHECKPOINT_INTERVAL_MS:
-                return
-            self._saved_ms = now_ms
-            if state.applied_offset == self._saved_offset:
-                return
-            plan = state.index.plan_checkpoint(state.as_json(), state.applied_offset)
-            self._saving = (plan, state.applied_offset)
-        if self._saving[1] <= self._partition.high_watermark:
-            self._writing = asyncio.ensure_future(self._save(state))
-
-    async def _save(self, state: DelayState) -> None:
-        """Finish the checkpoint that was planned."""
-        if self._saving is None:
-            return
-        plan, offset = self._saving
-        self._saving = None
-        generation = self._generation
-        try:
-            await self._environment.run_in_thread(plan.run)
-        except BaseException:
-            state.index.abandon_checkpoint(plan)
-            raise
-        state.index.complete_checkpoint(plan)
-        if generation == self._generation:
-            self._saved_offset = offset
-
-    async def _save_last(self, state: DelayState) -> None:
-        """The broker stops: what was read now need not be read again."""
-        if self._saving is not None:
-            state.index.abandon_checkpoint(self._saving[0])
-            self._saving = None
-        if self._saved_offset != state.applied_offset <= self._partition.high_watermark:
-            plan = state.index.plan_checkpoint(state.as_json(), state.applied_offset)
-            self._saving = (plan, state.applied_offset)
-            await self._save(state)
-
     # -- the leader's part -----------------------------------------------------------------------
 
     async def _deliver(self, state: DelayState) -> float:
         """Hand over what is due; in how many seconds more will be."""
+        if state.dead:
+            self.moving.wake()
+        if state.dead and (self._moving_task is None or self._moving_task.done()):
+            name = f"dead letters of {self._partition.topic_partition}"
+            self._moving_task = self._environment.tasks.start(name, self.moving.run())
         if self.rolling.is_due(state, self._clock.wall_ms()):
             await self.rolling.run(state, self._clock, self._environment.run_in_thread)
         partition = self._partition
@@ -397,7 +347,7 @@ class PartitionDelays:
             generation, messages = await reading
             if generation == self._generation:
                 for message in messages:
-                    self._cache.put(message)
+                    self.cache.put(message)
             reading = None
         if reading is None and hand_over.wants_more(self._clock.wall_ms() + _AHEAD_MS // 2):
             places = hand_over.missing(state, self._clock.wall_ms() + _AHEAD_MS)
@@ -411,9 +361,9 @@ class PartitionDelays:
         self._wake.set()
         return generation, messages
 
-    # -- asked by clients ------------------------------------------------------------------------
+    # -- asked by others -------------------------------------------------------------------------
 
-    def _ready_state(self) -> DelayState:
+    def ready_state(self) -> DelayState:
         """The state, with all that the log says; `KafkaError` if this broker cannot tell."""
         self._partition.check_leader()
         state = self._state
@@ -425,96 +375,13 @@ class PartitionDelays:
         state.follow_at_once()
         return state
 
-    def find(self, name: MessageName) -> list[WaitingMessage]:
-        """What waits under a name."""
-        state = self._ready_state()
-        return self._waiting(key for _, key in state.find(name))
-
-    def between(self, from_ms: int, to_ms: int, limit: int) -> list[WaitingMessage]:
-        """What waits and is due from one time on and before another, in order."""
-        return self._waiting(self._ready_state().index.between(from_ms, to_ms, limit))
-
-    def _waiting(self, keys: Iterable[OrderKey]) -> list[WaitingMessage]:
-        found = []
-        for key in keys:
-            message = self._cache.get(key.offset) or read_message(self._partition.log, key.offset)
-            if message is not None:
-                found.append(
-                    WaitingMessage(
-                        message.id_offset,
-                        key.due_ms,
-                        message.sent_ms,
-                        message.expires_ms,
-                        message.sender_id,
-                        message.record().key,
-                        len(message.value),
-                    )
-                )
-        return found
-
-    def counts(self, now_ms: int) -> DelayCounts:
-        return self._counts(self._ready_state(), now_ms)
-
-    def known_counts(self, now_ms: int) -> DelayCounts | None:
+    @property
+    def known_state(self) -> DelayState | None:
         """The same as far as it is known; None where another broker delivers."""
         state = self._state
         if state is None or not self._partition.is_leader or not state.waiting.is_complete:
             return None
-        return self._counts(state, now_ms)
-
-    def _counts(self, state: DelayState, now_ms: int) -> DelayCounts:
-        index, hand_over = state.index, self.hand_over
-        first = index.first()
-        next_due_ms = NONE if first is None else first.due_ms
-        if first is None and state.index.count:
-            following = index.between(0, LONG_MAX, 1)
-            next_due_ms = following[0].due_ms if following else NONE
-        return DelayCounts(
-            waiting=state.waiting.count,
-            waiting_bytes=state.waiting.bytes,
-            due_within_minute=index.count_until(now_ms + _MINUTE_MS),
-            next_due_ms=next_due_ms,
-            delivered=hand_over.delivered_count,
-            cancelled=max(state.cancelled_count - hand_over.expired_count, 0),
-            expired=hand_over.expired_count,
-            unknown=state.unknown_count,
-            rolled_bytes=self.rolling.rolled_bytes,
-            index_bytes=index.size_bytes,
-        )
-
-    def change(self, changes: Sequence[DelayChange], *, acks: int, now_ms: int) -> list[Changed]:
-        """Write changes into the log; whether they are safe is asked afterwards."""
-        state = self._ready_state()
-        partition = self._partition
-        found: list[list[int]] = []
-        cancelled: set[int] = set()
-        for each in changes:
-            found.append([offset for offset, _ in state.find(each.name) if offset not in cancelled])
-            if each.kind is ChangeKind.CANCEL:
-                cancelled.update(found[-1])
-        records = [
-            _change_record(number, change, offset, now_ms)
-            for number, (change, offset) in enumerate(
-                (change, offset)
-                for change, offsets in zip(changes, found, strict=True)
-                for offset in offsets
-            )
-        ]
-        if records:
-            batch = encode_delayed_batch(records, append_ms=now_ms)
-            partition.append(batch, acks=acks, now_ms=now_ms, origin=AppendOrigin.COORDINATOR)
-            state.follow_at_once()
-            self.wake()
-        end_offset = partition.log_end_offset
-        # What says that nothing waits may not be safe yet either.
-        return [Changed(tuple(offsets), end_offset) for offsets in found]
-
-
-def _change_record(number: int, change: DelayChange, offset: int, now_ms: int) -> DelayedRecord:
-    if change.kind is ChangeKind.CANCEL:
-        return delayed_change(number, DelayedKind.CANCEL, original=offset)
-    due_ms = now_ms if change.kind is ChangeKind.NOW else max(change.due_ms, now_ms)
-    return delayed_change(number, DelayedKind.RESCHEDULE, original=offset, due_ms=due_ms)
+        return state
 
 
 def _bound(call: Callable[..., T], *args: object) -> Callable[[], T]:

@@ -20,7 +20,7 @@ from headwater.delay.log_events import EventSlice, plan_event_read
 from headwater.delay.waiting import MessageName
 from headwater.replication.partition.partition import Partition
 from headwater.storage.producers.entry import AppendOrigin
-from headwater.wire.records.delayed import (
+from headwater.wire.delayed.delayed_batch import (
     DelayedKind,
     DelayedRecord,
     decode_delayed_batch,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple, Protocol
 
-from headwater.wire.records.delayed import NONE
+from headwater.wire.delayed.delayed_batch import NONE
 
 
 class WaitingMessage(NamedTuple):

@@ -17,10 +17,12 @@ from typing import Any, TypeVar
 
 from headwater.base.checks import check
 from headwater.base.randomness import SeededRandom
-from headwater.broker.environment import BrokerEnvironment, OpenStore
+from headwater.broker.environment import BrokerEnvironment, OpenMoveSession, OpenStore
 from headwater.broker.server import BrokerServer
 from headwater.broker.settings.static_settings import static_of
 from headwater.broker.start.faults import StartError
+from headwater.client.environment import ClientEnvironment
+from headwater.delivery.dead_letter_moves import open_session
 from headwater.sim.clock import SimulatedClock
 from headwater.sim.disk.faults import CHANGES, PowerCut, SimulatedCrash
 from headwater.sim.disk.faulty_disk import FaultyDisk
@@ -202,6 +204,13 @@ class BrokerHost:
 
     # -- what the broker is given ----------------------------------------------------------------
 
+    def _move_sessions(self, random: SeededRandom) -> OpenMoveSession:
+        """Dead letters are moved by Headwater's own client, on this host's clock."""
+        environment = ClientEnvironment(
+            clock=self.clock, generator=random.child("dead letters").generator
+        )
+        return lambda address, source: open_session(address, source, environment)
+
     def _make_server(self, process: SimulatedProcess, random: SeededRandom) -> BrokerServer:
         environment = BrokerEnvironment(
             files=self.disk,
@@ -211,6 +220,7 @@ class BrokerHost:
             open_store=self._store_of(self, process),
             run_in_thread=self.run_in_thread,
             boot_id=f"{self.name}, boot {self._boot_count}",
+            open_move_session=self._move_sessions(random),
         )
         return BrokerServer(static_of(self._settings, "the simulation"), environment)
 

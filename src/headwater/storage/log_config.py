@@ -40,11 +40,24 @@ class DelayMode(Enum):
     TIMESTAMP = "timestamp"
     #: All records, for the same time; they lie where they are, and are shown later.
     FIXED = "fixed"
+    #: All records, for longer each time they come back; in the end they are dead letters.
+    RETRY = "retry"
 
 
 _LEVELS_MS = tuple(
     1000 * seconds for seconds in (5, 10, 30, 60, 120, 300, 600, 1200, 1800, 2700, 3600, 7200)
 )
+
+
+class RetryRules(NamedTuple):
+    """How often records of a retry topic are tried again, after which delays, and what then."""
+
+    #: By attempt; beyond them the last one counts.
+    delays_ms: tuple[int, ...] = (5_000, 10_000, 30_000, 60_000, 120_000)
+    attempts_max: int = 5
+    dead_letter_topic: str = ""
+    #: By how much of itself a delay may be longer, at random.
+    jitter: float = 0.0
 
 
 class DelayRules(NamedTuple):
@@ -58,11 +71,14 @@ class DelayRules(NamedTuple):
     max_ms: int = 40 * 24 * 3600 * 1000
     #: What may wait in one partition.
     pending_max_bytes: int = 10 << 30
+    retry: RetryRules = RetryRules()
 
 
 NO_DELAYS = DelayRules()
-#: The modes in which a record decides for itself.
-_DELAYING_MODES = frozenset({DelayMode.HEADER, DelayMode.LEVELS, DelayMode.TIMESTAMP})
+#: The modes in which records wait one by one.
+_DELAYING_MODES = frozenset(
+    {DelayMode.HEADER, DelayMode.LEVELS, DelayMode.TIMESTAMP, DelayMode.RETRY}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from headwater.storage.log_config import (
     DelayRules,
     LogConfig,
     RecordsValidation,
+    RetryRules,
 )
 from headwater.wire.records import DECOMPRESSED_BYTES_MAX, Compression, TimestampType
 
@@ -122,7 +123,8 @@ _DELAYS = [
     Setting("log.delay.mode", _STRING, DelayMode.OFF.value, "What makes records wait before "
             "consumers see them: 'off' nothing, 'header' what their headers say, 'levels' the "
             "same in steps of delay.levels, 'timestamp' a time of theirs that lies ahead, 'fixed' "
-            "delay.ms for all of them; not in Kafka.",
+            "delay.ms for all of them, 'retry' what retry.delays says for how often each failed; "
+            "not in Kafka.",
             choices=tuple(each.value for each in DelayMode), dynamic=_DYNAMIC,
             topic_name="delay.mode"),
     Setting("log.delay.levels", _LIST, _LEVELS, "The delays that there are where delay.mode is "
@@ -135,6 +137,20 @@ _DELAYS = [
     Setting("log.delay.pending.max.bytes", _LONG, 10 << 30, "How many bytes of records may wait in "
             "one partition; more are refused, and none count towards retention.bytes; not in "
             "Kafka.", lower=0, dynamic=_DYNAMIC, topic_name="delay.pending.max.bytes"),
+    Setting("log.retry.delays", _LIST, ("5s", "10s", "30s", "1m", "2m"), "Where delay.mode is "
+            "'retry': after which time a record is shown again that failed once, twice and so on; "
+            "beyond the last one that counts; not in Kafka.",
+            dynamic=_DYNAMIC, topic_name="retry.delays"),
+    Setting("log.retry.attempts", _INT, 0, "How often a record may fail and be shown again before "
+            "it is a dead letter; 0 for once for each of retry.delays; not in Kafka.",
+            lower=0, dynamic=_DYNAMIC, topic_name="retry.attempts"),
+    Setting("log.retry.jitter", _DOUBLE, 0.0, "By how much of itself, at random, a delay of "
+            "retry.delays may be longer, so that what failed together does not come back "
+            "together; not in Kafka.",
+            lower=0, upper=1, dynamic=_DYNAMIC, topic_name="retry.jitter"),
+    Setting("log.retry.dead.letter.topic", _STRING, "", "Where a record of a retry topic goes when "
+            "it is given up: a topic with errors.deadletterqueue.group.enable=true; not in Kafka.",
+            dynamic=_DYNAMIC, topic_name="retry.dead.letter.topic"),
 ]
 _FLUSHING = [
     Setting("log.flush.interval.messages", _LONG, LONG_MAX, "After how many records a log is "
@@ -321,10 +337,7 @@ def _delay_rules(topic: SettingValues, source: str) -> DelayRules:
     where = f" in {source}" if source else ""
     if conflict is not None:
         raise SettingError(f"The setting delay.mode{where} cannot be '{mode.value}': {conflict}.")
-    try:
-        levels_ms = sorted({parse_duration_ms(each) for each in topic.texts("delay.levels")})
-    except ValueError as error:
-        raise SettingError(f"The setting delay.levels{where} is wrong: {error}") from None
+    levels_ms = sorted(set(_durations_ms(topic, "delay.levels", where)))
     if mode is DelayMode.LEVELS and not levels_ms:
         raise SettingError(f"The setting delay.levels{where} names no level.")
     return DelayRules(
@@ -333,7 +346,39 @@ def _delay_rules(topic: SettingValues, source: str) -> DelayRules:
         topic.integer("delay.ms"),
         topic.integer("delay.max.ms"),
         topic.integer("delay.pending.max.bytes"),
+        _retry_rules(topic, mode, where),
     )
+
+
+def _retry_rules(topic: SettingValues, mode: DelayMode, where: str) -> RetryRules:
+    delays_ms = _durations_ms(topic, "retry.delays", where)
+    dead_letter_topic = topic.text("retry.dead.letter.topic")
+    if mode is DelayMode.RETRY:
+        if not delays_ms:
+            raise SettingError(f"The setting retry.delays{where} names no delay.")
+        if max(delays_ms) > topic.integer("delay.max.ms"):
+            raise SettingError(
+                f"The setting retry.delays{where} has {max(delays_ms)} ms, and delay.max.ms is "
+                f"{topic.integer('delay.max.ms')}."
+            )
+        if not dead_letter_topic:
+            raise SettingError(
+                f"The setting delay.mode{where} cannot be 'retry' without retry.dead.letter.topic: "
+                "what is given up must go somewhere."
+            )
+    return RetryRules(
+        delays_ms,
+        topic.integer("retry.attempts") or len(delays_ms),
+        dead_letter_topic,
+        topic.number("retry.jitter"),
+    )
+
+
+def _durations_ms(topic: SettingValues, name: str, where: str) -> tuple[int, ...]:
+    try:
+        return tuple(parse_duration_ms(each) for each in topic.texts(name))
+    except ValueError as error:
+        raise SettingError(f"The setting {name}{where} is wrong: {error}") from None
 
 
 def _compression_level(

@@ -27,6 +27,7 @@ from headwater.broker.environment import BrokerEnvironment
 from headwater.broker.server import BrokerServer
 from headwater.broker.settings.static_settings import static_of
 from headwater.cluster.topics.new_topic import NewTopic
+from headwater.delivery.dead_letter_moves import open_session
 from headwater.testing.unsynced_files import UnsyncedFiles
 
 T = TypeVar("T")
@@ -193,7 +194,9 @@ class RunningBroker:
             },
             "the settings of the test's broker",
         )
-        server = BrokerServer(settings, BrokerEnvironment(files=UnsyncedFiles()))
+        server = BrokerServer(
+            settings, BrokerEnvironment(files=UnsyncedFiles(), open_move_session=open_session)
+        )
         await server.start()
         return server
 

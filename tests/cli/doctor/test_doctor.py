@@ -167,6 +167,13 @@ def test_deliveries_that_are_late_are_told(overdue_s: float, verdict: Verdict) -
     assert verdicts(check_metrics([Reading(page(), 0, 0)], 3), "delay") == []
 
 
+@pytest.mark.parametrize(("held_up", "verdict"), [(0, GOOD), (1, PROBLEM)])
+def test_dead_letters_that_are_held_up_are_told(held_up: int, verdict: Verdict) -> None:
+    reading = Reading(page(dead_letters_held_up=held_up), 0, 0)
+    assert verdicts(check_metrics([reading], 3), "dead letters") == [verdict]
+    assert verdicts(check_metrics([Reading(page(), 0, 0)], 3), "dead letters") == []
+
+
 @pytest.mark.parametrize(
     ("counts", "verdict"), [([1, 0, 0], GOOD), ([0, 0, 0], PROBLEM), ([1, 1, 0], PROBLEM)]
 )

@@ -3,8 +3,9 @@
 import pytest
 
 from headwater import ConsumerRecord, MessageId
+from headwater.wire.delayed.copies import Delivery, OrderKey, encode_deliveries
+from headwater.wire.delayed.delayed_batch import delayed_message
 from headwater.wire.records import Header, TimestampType, decode_batch
-from headwater.wire.records.delayed import Delivery, OrderKey, delayed_message, encode_deliveries
 from headwater.wire.records.record import Record
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from headwater.base.errors import ErrorCode
+from headwater.wire.delayed.delayed_batch import DelayedKind
 from headwater.wire.messages.produce import PartitionProduceResponse
 from headwater.wire.records import Record, encode_batch
-from headwater.wire.records.delayed import DelayedKind
 from tests.support.other_clients.brokers import BrokerUnderTest
 from tests.support.other_clients.confluent import ConfluentClient
 from tests.support.other_clients.contract import ClientError, Consumed, Headers, Message

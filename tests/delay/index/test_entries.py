@@ -16,7 +16,7 @@ from headwater.delay.index.entries import (
     pack_mark,
     unpack,
 )
-from headwater.wire.records.delayed import OrderKey
+from headwater.wire.delayed.copies import OrderKey
 
 _NUMBERS = st.integers(0, 2**63 - 1)
 _KEYS = st.builds(OrderKey, _NUMBERS, _NUMBERS, _NUMBERS)

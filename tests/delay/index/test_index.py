@@ -13,7 +13,7 @@ from headwater.delay.index.index import DelayIndex
 from headwater.delay.index.index_directory import is_index_file
 from headwater.sim.disk.faulty_disk import Fault, FaultyDisk
 from headwater.storage.segments.segment_files import parse_segment_file_name
-from headwater.wire.records.delayed import OrderKey
+from headwater.wire.delayed.copies import OrderKey
 
 _DIRECTORY = "/data/orders-0"
 _NOW_MS = 1_700_000_100_000

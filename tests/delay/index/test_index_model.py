@@ -22,7 +22,7 @@ from headwater.delay.index.checkpoint import CheckpointPlan, IndexCheckpoint
 from headwater.delay.index.index import DelayIndex
 from headwater.delay.index.index_directory import is_index_file
 from headwater.sim.disk.faulty_disk import FaultyDisk, PowerCut, SimulatedCrash
-from headwater.wire.records.delayed import NOTHING_DELIVERED, OrderKey
+from headwater.wire.delayed.copies import NOTHING_DELIVERED, OrderKey
 
 _DIRECTORY = "/data/orders-0"
 _START_MS = 1_700_000_000_000

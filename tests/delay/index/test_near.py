@@ -6,7 +6,7 @@ from random import Random
 
 from headwater.delay.index.entries import pack, unpack
 from headwater.delay.index.near import NearEntries
-from headwater.wire.records.delayed import OrderKey
+from headwater.wire.delayed.copies import OrderKey
 
 
 def _keys(dues: range, armed: int) -> list[OrderKey]:

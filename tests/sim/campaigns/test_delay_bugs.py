@@ -39,7 +39,7 @@ def let_segments_go_with_what_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def apply_what_was_read_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread reads the log, somebody asks meanwhile, and both take it into account."""
-    ready = PartitionDelays._ready_state
+    ready = PartitionDelays.ready_state
 
     def forget_how_far(self: PartitionDelays) -> object:
         before = -1 if self._state is None else self._state.applied_offset
@@ -48,7 +48,7 @@ def apply_what_was_read_twice(monkeypatch: pytest.MonkeyPatch) -> None:
             state.applied_offset = before
         return state
 
-    monkeypatch.setattr(PartitionDelays, "_ready_state", forget_how_far)
+    monkeypatch.setattr(PartitionDelays, "ready_state", forget_how_far)
 
 
 def show_what_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,18 @@ from headwater.storage.log_config import NO_DELAYS, DelayMode, LogConfig
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.producers.entry import AppendOrigin
 from headwater.storage.waiting_messages import WaitingMessages
+from headwater.wire.delayed.copies import (
+    DELIVERY_PRODUCER_ID,
+    Delivery,
+    OrderKey,
+    encode_deliveries,
+)
+from headwater.wire.delayed.delayed_batch import (
+    DelayedKind,
+    DelayedRecord,
+    decode_delayed_batch,
+    delayed_message,
+)
 from headwater.wire.records import (
     Compression,
     InvalidRecordError,
@@ -19,16 +31,6 @@ from headwater.wire.records import (
     decode_batch,
     encode_batch,
     read_batch_header,
-)
-from headwater.wire.records.delayed import (
-    DELIVERY_PRODUCER_ID,
-    DelayedKind,
-    DelayedRecord,
-    Delivery,
-    OrderKey,
-    decode_delayed_batch,
-    delayed_message,
-    encode_deliveries,
 )
 
 MINUTE_MS = 60_000

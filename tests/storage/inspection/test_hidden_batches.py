@@ -10,13 +10,13 @@ import pytest
 from headwater.sim.campaigns.logs import NOW_MS, append, open_log
 from headwater.storage.disk.files import DiskFiles
 from headwater.storage.producers.entry import AppendOrigin
-from headwater.wire.records import Record, encode_batch
-from headwater.wire.records.delayed import (
+from headwater.wire.delayed.delayed_batch import (
     DelayedKind,
     delayed_change,
     delayed_message,
     encode_delayed_batch,
 )
+from headwater.wire.records import Record, encode_batch
 from tests.support.logs.dumps import DEEP, json_of, text_of
 from tests.support.logs.verification import problems, verify
 from tests.support.models.hidden_log import append_delayed

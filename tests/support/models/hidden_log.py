@@ -20,8 +20,8 @@ from headwater.storage.partition_log import PartitionLog
 from headwater.storage.producers.entry import AppendOrigin
 from headwater.storage.segments.batch_scan import ScannedBatch
 from headwater.storage.truncation import truncate_to
+from headwater.wire.delayed.delayed_batch import delayed_message, encode_delayed_batch
 from headwater.wire.records import BatchHeader, Record, decode_batch, iter_batch_headers
-from headwater.wire.records.delayed import delayed_message, encode_delayed_batch
 
 CONFIG = LogConfig(segment_bytes=900, index_interval_bytes=150)
 

@@ -16,8 +16,9 @@ from headwater.storage import partition_log
 from headwater.storage.errors import LogStorageError
 from headwater.storage.log_reads import LogRead, read_visible_segments
 from headwater.storage.segments.segment_list import SegmentList
+from headwater.wire.delayed.copies import OrderKey
+from headwater.wire.delayed.delayed_batch import NONE, DelayedKind
 from headwater.wire.records import read_batch_header
-from headwater.wire.records.delayed import NONE, DelayedKind, OrderKey
 
 
 def forget_the_watermark_when_arming(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,14 +7,9 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from headwater.wire.delayed.delayed_batch import DelayedRecord, decode_delayed_batch
+from headwater.wire.delayed.headers import DELAYED_OFFSET_HEADER, ORDER_HEADER, SENT_AT_HEADER
 from headwater.wire.records import iter_batch_headers
-from headwater.wire.records.delayed import (
-    DELAYED_OFFSET_HEADER,
-    ORDER_HEADER,
-    SENT_AT_HEADER,
-    DelayedRecord,
-    decode_delayed_batch,
-)
 from tests.support.command import run_command
 from tests.support.other_clients.contract import Client, Consumed, Headers, Message, Start
 from tests.support.waiting import eventually

@@ -13,6 +13,7 @@ from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.requests.fair_turns import in_turns
 from headwater.storage.producers.entry import ProducerEntry
 from headwater.wire.api_keys import ApiKey
+from headwater.wire.delayed.copies import DELIVERY_PRODUCER_ID
 from headwater.wire.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -20,7 +21,6 @@ from headwater.wire.messages.describe_producers import (
     ProducerState,
     TopicResponse,
 )
-from headwater.wire.records.delayed import DELIVERY_PRODUCER_ID
 
 _NO_TRANSACTION = -1
 

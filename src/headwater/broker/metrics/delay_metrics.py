@@ -35,7 +35,7 @@ def delay_metrics(broker: BrokerContext, shown_max: int) -> Iterator[str]:
     lateness = [0] * (len(BOUNDS_MS) + 1)
     lateness_ms = 0
     for partition, delays in broker.delays:
-        counts = delays.known_counts(now_ms)
+        counts = delays.answers.known_counts(now_ms)
         if counts is not None:
             by_topic[partition.topic_partition.topic].append(counts)
         lateness = list(map(add, lateness, delays.hand_over.lateness.counts))

@@ -18,6 +18,7 @@ from headwater import __version__
 from headwater.base.errors import ErrorCode
 from headwater.broker.context import BrokerContext
 from headwater.broker.metrics.controller_metrics import controller_metrics
+from headwater.broker.metrics.dead_letter_metrics import dead_letter_metrics
 from headwater.broker.metrics.delay_metrics import delay_metrics
 from headwater.broker.metrics.exposition import (
     LINES_PER_PIECE,
@@ -73,6 +74,7 @@ class MetricsReport:
             group_metrics(self._broker, self._shown_max),
             transaction_metrics(self._broker),
             delay_metrics(self._broker, self._shown_max),
+            dead_letter_metrics(self._broker, self._shown_max),
             process_metrics(),
         )
 

@@ -9,6 +9,7 @@ from headwater.base.settings import SettingTable
 from headwater.broker.settings.rows.accepted import ACCEPTED_SETTINGS, TOPIC_ONLY_SETTINGS
 from headwater.broker.settings.rows.cluster import CLUSTER_SETTINGS
 from headwater.broker.settings.rows.coordinators import COORDINATOR_SETTINGS
+from headwater.broker.settings.rows.dead_letters import DEAD_LETTER_SETTINGS
 from headwater.broker.settings.rows.delay_service import DELAY_SERVICE_SETTINGS
 from headwater.broker.settings.rows.identity import IDENTITY_SETTINGS
 from headwater.broker.settings.rows.metrics import METRICS_SETTINGS
@@ -34,5 +35,5 @@ BROKER_SETTINGS: Final = SettingTable.combine(
 )
 
 TOPIC_SETTINGS: Final = SettingTable.combine(
-    "topic", BROKER_SETTINGS.topic_table("topic"), TOPIC_ONLY_SETTINGS
+    "topic", BROKER_SETTINGS.topic_table("topic"), DEAD_LETTER_SETTINGS, TOPIC_ONLY_SETTINGS
 )

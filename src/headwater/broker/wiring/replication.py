@@ -15,6 +15,7 @@ from headwater.base.clocks import Clock
 from headwater.base.threads import RunInThread
 from headwater.broker.context import BrokerContext
 from headwater.broker.settings.broker_settings import BrokerSettings
+from headwater.delay.dead_letters.moves import DeadLetterMoves
 from headwater.delay.delays import Delays
 from headwater.delay.partition_delays import DelayEnvironment
 from headwater.replication.following.fetchers import ReplicaFetchers
@@ -40,6 +41,7 @@ class Replication:
         cleaner: Cleaner,
         tasks: BackgroundTasks,
         run_in_thread: RunInThread,
+        moves: DeadLetterMoves,
         context: Callable[[], BrokerContext],
     ) -> None:
         """The context is asked for when it is needed: it holds what is made after this."""
@@ -68,7 +70,7 @@ class Replication:
         self.events = PartitionEventHub(parked)
         self.events.add(self.fetchers)
         self.events.add(_CleanedLogs(cleaner))
-        self.delays = Delays(DelayEnvironment(clock, run_in_thread, tasks))
+        self.delays = Delays(DelayEnvironment(clock, run_in_thread, tasks, moves))
         self.events.add(self.delays)
 
     def start(self, partitions: Partitions) -> None:

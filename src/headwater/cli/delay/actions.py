@@ -8,11 +8,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
 from headwater.base.errors import KafkaError
+from headwater.base.message_id import MessageId
 from headwater.base.printable import printable
 from headwater.cli.output.plain_table import WIDE, Column, Row, print_rows
 from headwater.client.admin import DelayedMessage, DelayedOperations, Outcomes
 from headwater.client.connection.cluster_connection import ClusterConnection
-from headwater.client.message_id import MessageId, SenderId
+from headwater.client.message_id import SenderId
 
 _LONG_MAX: Final = 2**63 - 1
 _LISTED: Final = (

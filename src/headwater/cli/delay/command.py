@@ -18,7 +18,8 @@ from headwater.cli.options.json_option import RowsAsJson
 from headwater.cli.options.topic_argument import TopicArgument, TopicOption, any_topic, one_topic
 
 if TYPE_CHECKING:
-    from headwater.client.message_id import MessageId, SenderId
+    from headwater.base.message_id import MessageId
+    from headwater.client.message_id import SenderId
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -259,7 +260,8 @@ def _names(
     ids: list[str] | None, sender_id: str | None, topic: str | None, partition: int | None
 ) -> list[MessageId | SenderId]:
     """The messages that were named, in either way."""
-    from headwater.client.message_id import MessageId, SenderId, sender_id_bytes
+    from headwater.base.message_id import MessageId
+    from headwater.client.message_id import SenderId, sender_id_bytes
 
     if bool(ids) == (sender_id is not None):
         raise typer.BadParameter(

@@ -42,6 +42,7 @@ def check_metrics(readings: Sequence[Reading], broker_count: int) -> Iterator[Fi
         yield from _check_load(reading.broker_id, reading.page)
         yield from _check_clock(reading.broker_id, reading)
         yield from _check_deliveries(reading.broker_id, reading.page)
+        yield from _check_dead_letters(reading.broker_id, reading.page)
     if readings and len(readings) == broker_count:
         yield from _check_controllers([reading.page for reading in readings])
 
@@ -90,6 +91,21 @@ def _check_deliveries(broker_id: str, page: MetricsPage) -> Iterator[Finding]:
         )
     if overdue and not late:
         yield good("delay", f"Broker {broker_id} delivers delayed messages in time.")
+
+
+def _check_dead_letters(broker_id: str, page: MetricsPage) -> Iterator[Finding]:
+    """Nothing is said of brokers that have none."""
+    held_up = page.samples("headwater_dead_letters_held_up")
+    for sample in held_up:
+        if sample.value > 0:
+            yield problem(
+                "dead letters",
+                f"Broker {broker_id} cannot move dead letters of "
+                f"{sample.labels.get('topic', 'its topics')}: its log says why. They wait there, "
+                "and nothing is lost.",
+            )
+    if held_up and not any(sample.value > 0 for sample in held_up):
+        yield good("dead letters", f"Broker {broker_id} moves dead letters to their topics.")
 
 
 def _check_controllers(pages: list[MetricsPage]) -> Iterator[Finding]:

@@ -37,6 +37,7 @@ from headwater.cli.serve.delay_service_process import (
 from headwater.cli.serve.development_cluster import broker_settings, store_directory
 from headwater.cli.serve.open_files import raise_open_files_limit
 from headwater.cli.serve.shared_store import SharedStore
+from headwater.delivery.dead_letter_moves import open_session
 from headwater.storage.directories.log_directory import LoadProgress
 from headwater.storage.disk.disk_files import DiskFiles
 from headwater.storage.disk.spare_descriptors import SpareDescriptors
@@ -168,7 +169,11 @@ class _BrokerProcess:
 
     def _environment(self) -> BrokerEnvironment:
         files = DiskFiles(SpareDescriptors(_SPARE_DESCRIPTORS))
-        environment = BrokerEnvironment(files=files, descriptors_max=self._descriptors_max)
+        environment = BrokerEnvironment(
+            files=files,
+            descriptors_max=self._descriptors_max,
+            open_move_session=open_session,
+        )
         if self._shared is not None:
             environment.open_store = self._shared.open
         return environment

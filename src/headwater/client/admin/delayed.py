@@ -13,13 +13,14 @@ from typing import Final, NamedTuple
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
+from headwater.base.message_id import MessageId
 from headwater.client.admin.delayed_requests import Change, DelayedRequests, Found, Question
 from headwater.client.admin.outcomes import Operations, Outcomes, raised_or_returned, require_all
 from headwater.client.admin.topics import TopicOperations
 from headwater.client.delay_times import DelayLike, MomentLike, due_ms_of, moment_ms_of
 from headwater.client.given_items import given_names, given_number, given_topic
 from headwater.client.kafka_errors import ResourceNotFoundError
-from headwater.client.message_id import MessageId, MessageLike, SenderId, sender_id_bytes
+from headwater.client.message_id import MessageLike, SenderId, sender_id_bytes
 
 LISTED: Final = 100
 _LONG_MAX: Final = 2**63 - 1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Mapping
-from typing import Final
+from typing import Final, TypeVar
 
 from headwater.base.ids import TopicPartition
 from headwater.client.connection.cluster_metadata import PartitionInfo
@@ -16,7 +16,13 @@ from headwater.client.consumer.committed.user_commits import CommitCallback
 from headwater.client.consumer.core import ConsumerCore
 from headwater.client.consumer.membership.membership import GroupIdentity
 from headwater.client.consumer.positions.lookups import OffsetAndTimestamp
+from headwater.client.consumer.record import ConsumerRecord
+from headwater.client.failures.failed_record import dead_record, retry_record
+from headwater.client.failures.sending import CanSend, send_on
+from headwater.client.failures.verdicts import AfterLike
 from headwater.client.given_items import given_partition
+
+T = TypeVar("T")
 
 
 class Done:
@@ -115,6 +121,31 @@ class AsyncConsumerCalls(ABC):
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """What the group has committed, for each partition; None where that is nothing."""
         return await self._core.committed(partitions, timeout_s)
+
+    # -- failures --------------------------------------------------------------------------------
+
+    def retry_later(
+        self,
+        record: ConsumerRecord,
+        error: BaseException | str,
+        *,
+        producer: CanSend[T],
+        after: AfterLike | None = None,
+    ) -> T:
+        """Send a record that could not be handled to the group's retry topic; await it, twice.
+
+        Once until it is taken and, with what that returns, once more until it is written: both
+        before the record's offset is committed, unless they are in one transaction. Where this
+        consumer has deserializers, the producer needs serializers that undo them.
+        """
+        group = self.group_identity().group_id
+        return send_on(retry_record(record, error, group=group, after=after), producer)
+
+    def dead_letter(
+        self, record: ConsumerRecord, error: BaseException | str, *, producer: CanSend[T]
+    ) -> T:
+        """The same for a record that shall not be tried again, whatever attempts are left."""
+        return send_on(dead_record(record, error, group=self.group_identity().group_id), producer)
 
     # -- questions -------------------------------------------------------------------------------
 

@@ -17,7 +17,11 @@ from headwater.client.consumer.core import ConsumerCore
 from headwater.client.consumer.membership.membership import GroupIdentity
 from headwater.client.consumer.polling.poll_side import PollSide
 from headwater.client.consumer.positions.lookups import OffsetAndTimestamp
+from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.errors import ClientClosedError
+from headwater.client.failures.failed_record import dead_record, retry_record
+from headwater.client.failures.sending import CanSend, send_on
+from headwater.client.failures.verdicts import AfterLike
 from headwater.client.given_items import given_partition
 from headwater.client.machines.background_loop import BackgroundLoop
 
@@ -99,6 +103,30 @@ class ConsumerCalls:
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """What the group has committed, for each partition; None where that is nothing."""
         return self._run(self._core.committed(partitions, timeout_s))
+
+    # -- failures --------------------------------------------------------------------------------
+
+    def retry_later(
+        self,
+        record: ConsumerRecord,
+        error: BaseException | str,
+        *,
+        producer: CanSend[T],
+        after: AfterLike | None = None,
+    ) -> T:
+        """Send a record that could not be handled to the group's retry topic; returns a future.
+
+        Wait for it before the record's offset is committed, or do both in one transaction. Where
+        this consumer has deserializers, the producer needs serializers that undo them.
+        """
+        group = self.group_identity().group_id
+        return send_on(retry_record(record, error, group=group, after=after), producer)
+
+    def dead_letter(
+        self, record: ConsumerRecord, error: BaseException | str, *, producer: CanSend[T]
+    ) -> T:
+        """The same for a record that shall not be tried again, whatever attempts are left."""
+        return send_on(dead_record(record, error, group=self.group_identity().group_id), producer)
 
     # -- questions -------------------------------------------------------------------------------
 

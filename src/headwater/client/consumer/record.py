@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from headwater.base.ids import TopicPartition
-from headwater.client.message_id import MessageId
+from headwater.base.message_id import MessageId
+from headwater.wire.delayed.headers import DELAYED_OFFSET_HEADER, ORDER_HEADER, SENT_AT_HEADER
 from headwater.wire.records import Header, TimestampType
-from headwater.wire.records.delayed import DELAYED_OFFSET_HEADER, ORDER_HEADER, SENT_AT_HEADER
 
 
 class Delayed(NamedTuple):

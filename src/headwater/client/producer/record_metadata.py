@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.client.message_id import MessageId
+from headwater.base.message_id import MessageId
 
 
 class RecordMetadata(NamedTuple):

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from headwater.delay.index.append_files import AppendFile, AppendFiles
 from headwater.storage.disk.files import FileSystem, read_bytes, write_atomically
-from headwater.wire.records.delayed import OrderKey
+from headwater.wire.delayed.copies import OrderKey
 
 NAME: Final = "delays.checkpoint"
 VERSION: Final = 1

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from headwater.wire.records.delayed import OrderKey
+from headwater.wire.delayed.copies import OrderKey
 
 ENTRY_BYTES: Final = 24
 #: The numbers of a key are not negative, else their bytes would not compare as they do.

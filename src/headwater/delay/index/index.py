@@ -34,7 +34,7 @@ from headwater.delay.index.entries import ENTRY_BYTES, pack, pack_mark, unpack
 from headwater.delay.index.homes import HOUR_MS, MINUTE_MS, Home, Homes
 from headwater.delay.index.near import NearEntries
 from headwater.storage.disk.files import FileSystem
-from headwater.wire.records.delayed import NOTHING_DELIVERED, OrderKey
+from headwater.wire.delayed.copies import NOTHING_DELIVERED, OrderKey
 
 #: What is due within this time is brought near, and up to a minute more.
 LEAD_MS: Final = 60_000

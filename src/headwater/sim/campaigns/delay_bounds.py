@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
-from headwater.delay import hand_over, message_reads, partition_delays, rolling
+from headwater.delay import checkpointing, hand_over, message_reads, partition_delays, rolling
 from headwater.delay.index import advance, append_files, index
 
 #: So that a few messages do what takes many thousands otherwise.
 _SMALL_BOUNDS: tuple[tuple[ModuleType, str, int], ...] = (
     (partition_delays, "_INLINE_BYTES_MAX", 0),
     (partition_delays, "_SLICE_BYTES", 600),
-    (partition_delays, "_CHECKPOINT_INTERVAL_MS", 700),
+    (checkpointing, "_CHECKPOINT_INTERVAL_MS", 700),
     (hand_over, "COPIES_MAX", 3),
     (hand_over, "_LOOKED_MAX", 5),
     (message_reads, "_READ_BYTES_MAX", 200),

@@ -22,6 +22,7 @@ from typing import Any, TypeVar, cast
 from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.durations import LONG_MAX
 from headwater.base.errors import KafkaError
+from headwater.delay.dead_letters.moves import NoMoves
 from headwater.delay.delay_state import DelayState
 from headwater.delay.index.index import DelayIndex
 from headwater.delay.partition_delays import DelayEnvironment, PartitionDelays
@@ -168,7 +169,7 @@ class DelayLogCampaign:
         self.log.raise_high_watermark(self.log.log_end_offset)
         self.partition = LonePartition(self.log)
         self.partition.leader_epoch = self._next_epoch()
-        environment = DelayEnvironment(self.clock, _run_at_once, BackgroundTasks())
+        environment = DelayEnvironment(self.clock, _run_at_once, BackgroundTasks(), NoMoves())
         self.delays = PartitionDelays(cast(Partition, self.partition), environment)
         self.partition.deliveries = self.delays
 
@@ -340,7 +341,7 @@ class DelayLogCampaign:
         now_ms = self.clock.wall_ms()
         due_ms = now_ms + self.rng.choice(_DELAYS_MS)
         try:
-            self.delays.change([DelayChange(kind, name, due_ms)], acks=1, now_ms=now_ms)
+            self.delays.answers.change([DelayChange(kind, name, due_ms)], acks=1, now_ms=now_ms)
         except LogStorageError:
             raise
         except KafkaError:
@@ -391,7 +392,7 @@ class DelayLogCampaign:
             self.log.flush()
             self.recovery_point = self.log.recovery_point
         if self.delays._state is not None:
-            self._await(self.delays._save(self.delays._state))
+            self._await(self.delays.checkpointing.save(self.delays._state))
 
     def cut_off(self) -> None:
         """Another leads, and does not have all of this."""
@@ -410,7 +411,7 @@ class DelayLogCampaign:
     def reopen(self) -> None:
         self.delays._is_closing = True
         if self.delays._state is not None:
-            self._await(self.delays._save(self.delays._state))
+            self._await(self.delays.checkpointing.save(self.delays._state))
         self.log.close()
         self.recovery_point, self.kept_start = self.log.recovery_point, self.log.log_start_offset
         self._open(is_clean=True)

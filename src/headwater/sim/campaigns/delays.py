@@ -46,6 +46,7 @@ from headwater.sim.disk.faults import SimulatedCrash
 from headwater.sim.histories.delay_history import DelayHistory, VisibleRecord
 from headwater.sim.histories.history import PropertyViolated
 from headwater.storage.partition_log import PartitionLog
+from headwater.wire.delayed.copies import OrderKey
 from headwater.wire.records import (
     BatchHeader,
     ControlType,
@@ -53,7 +54,6 @@ from headwater.wire.records import (
     iter_batch_headers,
     read_control_type,
 )
-from headwater.wire.records.delayed import OrderKey
 
 #: How wrong the clock of a broker is at most, in some seeds.
 _CLOCK_ERROR_MS = 1_500

@@ -12,18 +12,20 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from headwater.sim.histories.history import PropertyViolated
-from headwater.wire.records import BatchHeader, ControlType, Record, decode_batch, read_control_type
-from headwater.wire.records.delayed import (
-    DELAYED_OFFSET_HEADER,
+from headwater.wire.delayed.copies import (
     DELIVERY_PRODUCER_ID,
-    NONE,
     NOTHING_DELIVERED,
-    DelayedKind,
-    DelayedRecord,
     OrderKey,
-    decode_delayed_batch,
     read_order_key,
 )
+from headwater.wire.delayed.delayed_batch import (
+    NONE,
+    DelayedKind,
+    DelayedRecord,
+    decode_delayed_batch,
+)
+from headwater.wire.delayed.headers import DELAYED_OFFSET_HEADER
+from headwater.wire.records import BatchHeader, ControlType, Record, decode_batch, read_control_type
 
 
 class WaitingRecord(NamedTuple):

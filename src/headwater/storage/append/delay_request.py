@@ -17,15 +17,15 @@ from typing import Final, NamedTuple
 
 from headwater.base.durations import LONG_MAX, parse_duration_ms
 from headwater.storage.log_config import DelayMode, DelayRules
-from headwater.wire.records import Header, InvalidRecordError, Record
-from headwater.wire.records.delayed import (
+from headwater.wire.delayed.delayed_batch import NONE
+from headwater.wire.delayed.headers import (
     DELAY_HEADER,
     DELAY_ID_HEADER,
     DELAYED_OFFSET_HEADER,
     DELIVER_AT_HEADER,
     EXPIRE_AT_HEADER,
-    NONE,
 )
+from headwater.wire.records import Header, InvalidRecordError, Record
 
 CANCEL: Final = b"cancel"
 
@@ -66,6 +66,9 @@ def read_delay_request(record: Record, rules: DelayRules, now_ms: int) -> DelayR
         return NOTHING_ASKED
     if delay == CANCEL:
         return _cancellation(record.headers)
+    if rules.mode is DelayMode.RETRY:
+        # Whatever it once asked for, it has had.
+        return NOTHING_ASKED
     if delay is not None and deliver_at is not None:
         raise ValueError(f"It has both {DELAY_HEADER} and {DELIVER_AT_HEADER}.")
     if delay is not None:
@@ -88,14 +91,14 @@ def _request(
                 f"It asks for {delay_ms} ms, and the longest of delay.levels is {levels_ms[-1]}."
             )
         delay_ms = levels_ms[number]
-    expires = _last(headers, EXPIRE_AT_HEADER)
+    expires = last_header(headers, EXPIRE_AT_HEADER)
     expires_ms = NONE if expires is None else _time_ms(EXPIRE_AT_HEADER, expires)
     return DelayRequest(now_ms + delay_ms, expires_ms, _sender_id(headers))
 
 
 def _cancellation(headers: tuple[Header, ...]) -> DelayRequest:
     sender_id = _sender_id(headers)
-    offset = _last(headers, DELAYED_OFFSET_HEADER)
+    offset = last_header(headers, DELAYED_OFFSET_HEADER)
     if (offset is None) == (not sender_id):
         raise ValueError(
             f"A cancellation names its message by {DELAY_ID_HEADER} or by {DELAYED_OFFSET_HEADER}."
@@ -106,7 +109,7 @@ def _cancellation(headers: tuple[Header, ...]) -> DelayRequest:
     return DelayRequest(sender_id=sender_id, is_cancel=True, original=original)
 
 
-def _last(headers: tuple[Header, ...], name: str) -> bytes | None:
+def last_header(headers: tuple[Header, ...], name: str) -> bytes | None:
     for key, value in reversed(headers):
         if key == name:
             return value or b""
@@ -114,7 +117,7 @@ def _last(headers: tuple[Header, ...], name: str) -> bytes | None:
 
 
 def _sender_id(headers: tuple[Header, ...]) -> bytes:
-    sender_id = _last(headers, DELAY_ID_HEADER) or b""
+    sender_id = last_header(headers, DELAY_ID_HEADER) or b""
     if len(sender_id) > _SENDER_ID_BYTES_MAX:
         raise ValueError(
             f"Its {DELAY_ID_HEADER} has {len(sender_id)} bytes, more than {_SENDER_ID_BYTES_MAX}."

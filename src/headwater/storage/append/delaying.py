@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from headwater.storage.append.delay_request import ASKING_BYTES, read_delay_request, refusal
 from headwater.storage.append.record_checks import producer_records
+from headwater.storage.append.retrying import next_attempt
 from headwater.storage.log_config import DelayMode, LogConfig
-from headwater.wire.records import BatchHeader, Buffer, Compression, read_section
-from headwater.wire.records.delayed import (
+from headwater.wire.delayed.delayed_batch import (
     DelayedKind,
     DelayedRecord,
     decode_delayed_batch,
@@ -21,6 +21,7 @@ from headwater.wire.records.delayed import (
     delayed_message,
     encode_delayed_batch,
 )
+from headwater.wire.records import BatchHeader, Buffer, Compression, read_section
 
 
 def delay_batch(
@@ -46,6 +47,8 @@ def delay_batch(
     ):
         try:
             asked = read_delay_request(record, rules, now_ms)
+            if rules.mode is DelayMode.RETRY and not asked.is_cancel:
+                record, asked = next_attempt(record, rules, now_ms)
         except ValueError as error:
             raise refusal(str(error), number) from None
         if asked.is_cancel:
@@ -83,6 +86,8 @@ def _asks(
     """Whether a record of the batch may ask for something."""
     if header.is_control:
         return False
+    if config.delay.mode is DelayMode.RETRY:
+        return True
     if config.delay.mode is DelayMode.TIMESTAMP:
         return header.max_timestamp > now_ms
     if header.compression is Compression.NONE:

@@ -17,6 +17,7 @@ from headwater.storage.append.record_checks import check_records
 from headwater.storage.errors import RecordBatchTooLargeError, RecordTooLargeError
 from headwater.storage.log_config import LogConfig
 from headwater.storage.producers.entry import AppendOrigin
+from headwater.wire.delayed.copies import DELIVERY_PRODUCER_ID
 from headwater.wire.records import (
     DECOMPRESSED_BYTES_MAX,
     BatchHeader,
@@ -33,7 +34,6 @@ from headwater.wire.records import (
     validate_batch,
 )
 from headwater.wire.records.batch_header import RECORD_SIZE_MIN, TIMESTAMP_TYPE_BIT
-from headwater.wire.records.delayed import DELIVERY_PRODUCER_ID
 
 #: Looking into fewer bytes of records than this takes less time than handing them to a thread.
 INSPECTED_INLINE_BYTES_MAX = 16 << 10

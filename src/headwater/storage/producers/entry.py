@@ -26,6 +26,7 @@ from headwater.storage.errors import (
     OutOfOrderSequenceError,
     TransactionCoordinatorFencedError,
 )
+from headwater.wire.delayed.delayed_batch import check_is_delayed
 from headwater.wire.records import (
     NO_SEQUENCE,
     NO_TIMESTAMP,
@@ -35,7 +36,6 @@ from headwater.wire.records import (
     decode_batch,
     decode_control_record,
 )
-from headwater.wire.records.delayed import check_is_delayed
 
 _logger = logging.getLogger(__name__)
 

@@ -43,13 +43,13 @@ from headwater.storage.producers.snapshot import (
     write_snapshot,
 )
 from headwater.storage.producers.transaction_verification import Verifications
+from headwater.wire.delayed.copies import DELIVERY_PRODUCER_ID
 from headwater.wire.records import (
     NO_TIMESTAMP,
     BatchHeader,
     ControlType,
     EndTransactionMarker,
 )
-from headwater.wire.records.delayed import DELIVERY_PRODUCER_ID
 
 #: Kafka's default of `producer.id.expiration.ms`.
 PRODUCER_ID_EXPIRATION_MS: Final = 86_400_000

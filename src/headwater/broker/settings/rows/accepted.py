@@ -95,8 +95,5 @@ TOPIC_ONLY_SETTINGS: Final = SettingTable("topic", [
             lower=-1, dynamic=_DYNAMIC, without_effect=NO_TIERED_STORAGE),
     Setting("remote.log.delete.on.disable", _BOOLEAN, False, "Whether copied segments go when "
             "tiered storage is turned off.", dynamic=_DYNAMIC, without_effect=NO_TIERED_STORAGE),
-    Setting("errors.deadletterqueue.group.enable", _BOOLEAN, False, "Whether share groups may "
-            "write what they cannot deliver to the topic.", dynamic=_DYNAMIC,
-            without_effect=NO_SHARE_GROUPS),
 ])
 # fmt: on

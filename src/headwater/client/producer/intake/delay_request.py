@@ -6,13 +6,13 @@ from typing import NamedTuple, TypedDict
 
 from headwater.client.delay_times import DelayLike, MomentLike, delay_ms_of, moment_ms_of
 from headwater.client.message_id import sender_id_bytes
-from headwater.wire.records import Header
-from headwater.wire.records.delayed import (
+from headwater.wire.delayed.headers import (
     DELAY_HEADER,
     DELAY_ID_HEADER,
     DELIVER_AT_HEADER,
     EXPIRE_AT_HEADER,
 )
+from headwater.wire.records import Header
 
 
 class DelayArguments(TypedDict, total=False):

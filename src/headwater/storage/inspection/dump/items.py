@@ -19,8 +19,8 @@ from headwater.storage.indexes.time_index import TimestampOffset
 from headwater.storage.indexes.transaction_index import AbortedTransaction
 from headwater.storage.leader_epochs import EpochEntry
 from headwater.storage.producers.entry import ProducerEntry
+from headwater.wire.delayed.delayed_batch import DelayedRecord
 from headwater.wire.records import BatchHeader, ControlType, EndTransactionMarker, Record
-from headwater.wire.records.delayed import DelayedRecord
 
 
 class FileStart(NamedTuple):

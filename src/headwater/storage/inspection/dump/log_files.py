@@ -20,6 +20,7 @@ from headwater.storage.inspection.dump.items import (
     RecordItem,
 )
 from headwater.storage.segments.batch_scan import ScannedBatch, validate_entry
+from headwater.wire.delayed.delayed_batch import DelayedKind, decode_delayed_batch
 from headwater.wire.records import (
     BatchHeader,
     ControlType,
@@ -31,7 +32,6 @@ from headwater.wire.records import (
     decode_control_record,
     read_control_type,
 )
-from headwater.wire.records.delayed import DelayedKind, decode_delayed_batch
 
 RECORD_ERRORS = (CorruptRecordError, InvalidRecordError, UnsupportedCompressionError)
 

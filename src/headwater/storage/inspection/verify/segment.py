@@ -20,6 +20,7 @@ from headwater.storage.inspection.verify.indexes import EndedTransaction
 from headwater.storage.leader_epochs import EpochEntry
 from headwater.storage.segments.batch_scan import ScannedBatch, validate_entry
 from headwater.storage.segments.segment_files import LOG, segment_path
+from headwater.wire.delayed.delayed_batch import DelayedKind, decode_delayed_batch
 from headwater.wire.records import (
     MAGIC_V2,
     BatchHeader,
@@ -28,7 +29,6 @@ from headwater.wire.records import (
     decode_control_record,
     read_control_type,
 )
-from headwater.wire.records.delayed import DelayedKind, decode_delayed_batch
 
 #: Progress is told at least this often.
 _PROGRESS_BYTES = 4 << 20

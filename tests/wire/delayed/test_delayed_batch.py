@@ -4,6 +4,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headwater.wire.delayed.copies import (
+    DELIVERY_PRODUCER_ID,
+    LATE_MS,
+    Delivery,
+    OrderKey,
+    encode_deliveries,
+    read_order_key,
+)
+from headwater.wire.delayed.delayed_batch import (
+    NONE,
+    DelayedKind,
+    check_is_delayed,
+    decode_delayed_batch,
+    delayed_change,
+    delayed_message,
+    encode_delayed_batch,
+)
+from headwater.wire.delayed.delayed_reader import DelayedBatchReader, ReadAt
 from headwater.wire.records import (
     Compression,
     ControlType,
@@ -14,23 +32,6 @@ from headwater.wire.records import (
     encode_end_transaction_marker,
     patch_batch,
     read_batch_header,
-)
-from headwater.wire.records.delayed import (
-    DELIVERY_PRODUCER_ID,
-    LATE_MS,
-    NONE,
-    DelayedBatchReader,
-    DelayedKind,
-    Delivery,
-    OrderKey,
-    ReadAt,
-    check_is_delayed,
-    decode_delayed_batch,
-    delayed_change,
-    delayed_message,
-    encode_delayed_batch,
-    encode_deliveries,
-    read_order_key,
 )
 from tests.support.values.record_strategies import compressions, headers, nullable_bytes
 

@@ -1,0 +1,100 @@
+"""The consumers that docs/retry.md shows, run as they stand, on a record that keeps failing."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headwater import Consumer, ConsumerRecord, Producer, TopicPartition
+from headwater.testing import broker
+from headwater.testing.running_broker import RunningBroker
+from headwater.wire.delayed.headers import (
+    DLQ_DELIVERY_COUNT_HEADER,
+    DLQ_GROUP_HEADER,
+    DLQ_MESSAGE_HEADER,
+    ORIGIN_HEADER,
+)
+from tests.support.waiting import eventually
+
+_GUIDE = Path(__file__).parents[3] / "docs" / "retry.md"
+_PYTHON = re.compile(
+    r"^With (?P<client>[^\n]+):\n\n```python\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE
+)
+_TIMEOUT_S = 60.0
+
+SNIPPETS = {each["client"]: each["text"] for each in _PYTHON.finditer(_GUIDE.read_text())}
+
+#: What the reader of the guide has: a handler, here one that tells what it was given.
+_HANDLER = """
+import os, sys
+
+def handle(value):
+    print(value.decode(), flush=True)
+    if value == b"bad":
+        raise ValueError("no such customer")
+    if value == b"end":
+        os._exit(0)
+
+"""
+
+
+@pytest.fixture
+def running() -> Iterator[RunningBroker]:
+    with broker() as started:
+        started.create_topic("orders")
+        started.create_topic("dlq.billing", configs={"errors.deadletterqueue.group.enable": "true"})
+        started.create_topic(
+            "retry.billing",
+            configs={
+                "delay.mode": "retry",
+                "retry.delays": "200ms,400ms",
+                "retry.dead.letter.topic": "dlq.billing",
+            },
+        )
+        yield started
+
+
+def read_letter(bootstrap: str) -> ConsumerRecord:
+    with Consumer(
+        bootstrap_servers=bootstrap,
+        auto_offset_reset="earliest",
+        isolation_level="read_committed",
+    ) as consumer:
+        consumer.assign([TopicPartition("dlq.billing", 0)])
+        found = eventually(lambda: list(consumer.poll(timeout_s=1)))
+        return found[0]
+
+
+def test_the_guide_has_a_consumer_for_each_client() -> None:
+    assert set(SNIPPETS) == {"confluent-kafka", "kafka-python", "aiokafka"}
+
+
+@pytest.mark.parametrize("client", SNIPPETS)
+def test_a_stock_client_sends_on_what_it_cannot_handle(client: str, running: RunningBroker) -> None:
+    program = _HANDLER + SNIPPETS[client].replace("127.0.0.1:9092", running.bootstrap)
+    with subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", program], stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            with Producer(bootstrap_servers=running.bootstrap) as producer:
+                place = producer.send("orders", b"bad", b"key").result()
+                producer.send("orders", b"good", b"key").result()
+                letter = read_letter(running.bootstrap)
+                producer.send("orders", b"end").result()
+            handled = process.communicate(timeout=_TIMEOUT_S)[0].split()
+        finally:
+            process.kill()
+    assert process.returncode == 0
+    # Once from its topic, twice more from the retry topic; what came behind it did not wait for it.
+    assert handled == ["bad", "good", "bad", "bad", "end"]
+    headers = dict(letter.headers)
+    assert (letter.key, letter.value) == (b"key", b"bad")
+    assert headers[ORIGIN_HEADER] == f"orders-0@{place.offset}".encode()
+    assert headers[DLQ_GROUP_HEADER] == b"billing"
+    assert headers[DLQ_DELIVERY_COUNT_HEADER] == b"3"
+    assert headers[DLQ_MESSAGE_HEADER] == b"no such customer"
