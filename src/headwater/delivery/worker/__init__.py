@@ -1,0 +1,1 @@
+"""Workers: handlers of records whose failures go round a retry topic, and none is lost."""

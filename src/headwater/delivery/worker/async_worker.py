@@ -1,0 +1,146 @@
+"""`AsyncWorker`: handles the records of topics in tasks, and sends on what fails.
+
+async def charge(record):
+    ...
+
+await AsyncWorker("orders", group="billing", handler=charge, concurrency=20).run()
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Self, Unpack
+
+from headwater.base.ids import TopicPartition
+from headwater.client.admin.async_admin import AsyncAdmin
+from headwater.client.consumer.async_consumer import AsyncConsumer
+from headwater.client.consumer.listeners import RebalanceListener
+from headwater.client.failures.retry_topics import retry_topic
+from headwater.client.producer.async_producer import AsyncProducer
+from headwater.delivery.worker.crews.crew import Crew
+from headwater.delivery.worker.crews.direct import AsyncDirectCrew
+from headwater.delivery.worker.crews.tasks import TaskCrew
+from headwater.delivery.worker.decisions.work import Work
+from headwater.delivery.worker.dispatch import make_handle
+from headwater.delivery.worker.loop import WorkerLoop
+from headwater.delivery.worker.metrics import Health, WorkerMetrics
+from headwater.delivery.worker.options import (
+    Handler,
+    WorkerOptions,
+    WorkerSettings,
+    handlers_of,
+    read_options,
+)
+from headwater.delivery.worker.settler import Settler
+from headwater.delivery.worker.topics import prepare_topics
+
+
+class AsyncWorker(RebalanceListener):
+    """Runs once, on the caller's event loop. Handlers are coroutine functions."""
+
+    def __init__(
+        self,
+        topics: Iterable[str],
+        *,
+        group: str,
+        handler: Handler,
+        config: Mapping[str, object] | None = None,
+        **settings: Unpack[WorkerSettings],
+    ) -> None:
+        self._begin(read_options(group, handlers_of(topics, handler), config, settings))
+
+    @classmethod
+    def of(cls, options: WorkerOptions) -> Self:
+        """A worker with a handler for each topic, as an `App` makes it."""
+        worker = cls.__new__(cls)
+        worker._begin(options)
+        return worker
+
+    def _begin(self, options: WorkerOptions) -> None:
+        self._options = options
+        self._work = Work(options)
+        self._consumer: AsyncConsumer | None = None
+        self._loop: WorkerLoop | None = None
+        self._is_stopping = False
+        self._retry: str | None = None
+
+    async def run(self, *, handle_signals: bool = False) -> None:
+        """Handle records until `stop`; raises what does not pass.
+
+        With `handle_signals`, in the main thread, SIGTERM and SIGINT stop it as well.
+        """
+        with self._signals(handle_signals):
+            options = self._options
+            is_waiting = await prepare_topics(AsyncAdmin(options.bootstrap_config), options)
+            self._retry = retry_topic(options.group) if is_waiting else None
+            consumer = self._consumer = AsyncConsumer(options.consumer_config)
+            settler = Settler(options, self._work, consumer, AsyncProducer)
+            self._loop = WorkerLoop(options, self._work, consumer, settler, self._crew(consumer))
+            if self._is_stopping:
+                self._loop.stop()
+            topics = [*options.handlers, *([self._retry] if self._retry else ())]
+            consumer.subscribe(topics, listener=self)
+            await self._loop.run()
+
+    def stop(self) -> None:
+        """Let `run` return once the records that are being handled are; from the same loop."""
+        self._is_stopping = True
+        if self._loop is not None:
+            self._loop.stop()
+        if self._consumer is not None:
+            self._consumer.wakeup()
+
+    def metrics(self) -> WorkerMetrics:
+        return self._work.metrics()
+
+    def health(self) -> Health:
+        if self._loop is None:
+            return Health(False, "new", "The worker does not run yet.")
+        return self._loop.health()
+
+    def _crew(self, consumer: AsyncConsumer) -> Crew:
+        options = self._options
+        retry = retry_topic(options.group)
+        handle = make_handle(options.handlers, retry, options.deserializers)
+        if options.is_direct:
+            return AsyncDirectCrew(self._work, handle)
+        return TaskCrew(self._work, handle, options.concurrency, consumer.wakeup)
+
+    @contextlib.contextmanager
+    def _signals(self, is_wanted: bool) -> Iterator[None]:
+        if not is_wanted or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        numbers = (signal.SIGTERM, signal.SIGINT)
+        for number in numbers:
+            loop.add_signal_handler(number, self.stop)
+        try:
+            yield
+        finally:
+            for number in numbers:
+                loop.remove_signal_handler(number)
+
+    # -- rebalances ------------------------------------------------------------------------------
+
+    async def on_partitions_assigned(
+        self, consumer: Any, partitions: frozenset[TopicPartition]
+    ) -> None:
+        if self._loop is not None:
+            await self._loop.assigned(partitions, self._retry)
+
+    async def on_partitions_revoked(
+        self, consumer: Any, partitions: frozenset[TopicPartition]
+    ) -> None:
+        if self._loop is not None:
+            await self._loop.revoked(partitions)
+
+    async def on_partitions_lost(
+        self, consumer: Any, partitions: frozenset[TopicPartition]
+    ) -> None:
+        if self._loop is not None:
+            self._loop.lost(partitions)

@@ -1,0 +1,1 @@
+"""Who runs handlers: the thread or task that polls, or several."""

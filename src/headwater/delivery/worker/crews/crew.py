@@ -1,0 +1,46 @@
+"""What the loop of a worker needs of those who run its handlers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Collection, Iterator, Sequence
+from typing import Protocol
+
+from headwater.base.ids import TopicPartition
+from headwater.client.consumer.record import ConsumerRecord
+
+
+class Crew(Protocol):
+    #: What ended it, if it was no failure of a record.
+    failure: BaseException | None
+    #: What the last call of `handle` was given and has not begun, because the end has come.
+    left: list[ConsumerRecord]
+
+    def start(self) -> None: ...
+
+    def handle(self, records: list[ConsumerRecord]) -> Awaitable[None]:
+        """Handle these, or begin to."""
+        ...
+
+    def stop(self) -> None:
+        """Begin nothing any more; may be called from a signal handler."""
+        ...
+
+    def quiet(
+        self, timeout_s: float, partitions: Collection[TopicPartition] | None = None
+    ) -> Awaitable[bool]:
+        """Wait until nothing is being handled, of these partitions or of all; tells whether."""
+        ...
+
+    def end(self) -> Awaitable[None]:
+        """Nobody waits for anything any more."""
+        ...
+
+
+def first_of_each(records: Sequence[ConsumerRecord]) -> Iterator[ConsumerRecord]:
+    """The first of each partition."""
+    seen: set[tuple[str, int]] = set()
+    for record in records:
+        place = (record.topic, record.partition)
+        if place not in seen:
+            seen.add(place)
+            yield record

@@ -1,0 +1,102 @@
+"""Handles records in several tasks of the caller's event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection
+
+from headwater.base.ids import TopicPartition
+from headwater.client.consumer.record import ConsumerRecord
+from headwater.delivery.worker.decisions.lanes import Turn
+from headwater.delivery.worker.decisions.work import Work
+from headwater.delivery.worker.dispatch import Handle
+
+
+class TaskCrew:
+    """`wake` has whoever polls look at what has changed."""
+
+    def __init__(
+        self, work: Work, handle: Handle, task_count: int, wake: Callable[[], None]
+    ) -> None:
+        self._work = work
+        self._handle = handle
+        self._task_count = task_count
+        self._wake = wake
+        self._is_stopping = False
+        self._tasks: dict[asyncio.Task[None], TopicPartition] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self.failure: BaseException | None = None
+        self.left: list[ConsumerRecord] = []
+
+    def start(self) -> None:
+        """Tasks are made as there are records."""
+
+    async def handle(self, records: list[ConsumerRecord]) -> None:
+        self._work.begin(records)
+        self._fill()
+
+    def stop(self) -> None:
+        self._is_stopping = True
+
+    async def quiet(
+        self, timeout_s: float, partitions: Collection[TopicPartition] | None = None
+    ) -> bool:
+        waited = {
+            task
+            for task, partition in self._tasks.items()
+            if partitions is None or partition in partitions
+        }
+        if not waited:
+            return True
+        _, running = await asyncio.wait(waited, timeout=timeout_s)
+        return not running
+
+    async def end(self) -> None:
+        self._is_stopping = True
+        if self._timer is not None:
+            self._timer.cancel()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def _fill(self) -> None:
+        """Have as many tasks as there may be."""
+        now_s = time.monotonic()
+        while not self._is_stopping and len(self._tasks) < self._task_count:
+            turn = self._work.take(now_s)
+            if turn is None:
+                break
+            task = asyncio.get_running_loop().create_task(self._run(turn))
+            self._tasks[task] = turn.task.topic_partition
+            task.add_done_callback(self._finished)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        next_s = self._work.next_s
+        if next_s is not None and not self._is_stopping:
+            # A lane that rests becomes ready without anything happening.
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(max(0.0, next_s - now_s), self._fill)
+
+    async def _run(self, turn: Turn) -> None:
+        error: Exception | None = None
+        try:
+            await self._handle(turn.task.record)
+        except Exception as failed:
+            error = failed
+        except BaseException as fatal:
+            self._work.give_up(turn)
+            if not (self._is_stopping and isinstance(fatal, asyncio.CancelledError)):
+                self.failure = self.failure or fatal
+                self._wake()
+            return
+        self._work.finish(turn, error, time.monotonic())
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        del self._tasks[task]
+        self._fill()
+        if self._work.can_go_on():
+            self._wake()

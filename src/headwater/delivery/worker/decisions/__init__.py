@@ -1,0 +1,1 @@
+"""What a worker decides, without clients, threads and clocks."""

@@ -1,0 +1,63 @@
+"""When a record that failed is tried again, and how often, before it is a dead letter.
+
+The retry topic has the policy: its broker waits and counts. The worker takes it to create that
+topic, and with `keep_order`, where it waits and counts itself.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from headwater.base.durations import show_duration
+from headwater.client.failures.retry_topics import dead_letter_topic
+from headwater.client.failures.verdicts import AfterLike, after_ms_of
+
+#: The setting that makes a topic one in which records wait by how often they failed.
+DELAY_MODE: Final = "delay.mode"
+RETRY_MODE: Final = "retry"
+
+_DELAYS: Final = ("5s", "10s", "30s", "1m", "2m")
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """After the n-th failure a record waits for the n-th delay, after more for the last one."""
+
+    delays: Sequence[AfterLike] = _DELAYS
+    #: How often it is tried again before it is given up; 0 for once for each delay.
+    attempts: int = 0
+    #: By how much of itself, at random, a delay may be longer.
+    jitter: float = 0.0
+    _delays_ms: tuple[int, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        delays = [self.delays] if isinstance(self.delays, str) else list(self.delays)
+        if not delays:
+            raise ValueError("A retry policy needs at least one delay.")
+        if self.attempts < 0:
+            raise ValueError(f"attempts cannot be {self.attempts}: it must not be negative.")
+        if not 0 <= self.jitter <= 1:
+            raise ValueError(f"jitter cannot be {self.jitter}: it must be from 0 to 1.")
+        object.__setattr__(self, "_delays_ms", tuple(after_ms_of(delay) for delay in delays))
+
+    @property
+    def attempts_max(self) -> int:
+        return self.attempts or len(self._delays_ms)
+
+    def delay_s(self, failure_count: int) -> float:
+        """How long to wait after so many failures."""
+        delay_s = self._delays_ms[min(failure_count, len(self._delays_ms)) - 1] / 1000
+        return delay_s * (1 + self.jitter * random.random())
+
+    def topic_configs(self, group: str) -> dict[str, str]:
+        """What makes a topic the retry topic of a group."""
+        return {
+            DELAY_MODE: RETRY_MODE,
+            "retry.delays": ",".join(map(show_duration, self._delays_ms)),
+            "retry.attempts": str(self.attempts),
+            "retry.jitter": str(self.jitter),
+            "retry.dead.letter.topic": dead_letter_topic(group),
+        }
