@@ -78,6 +78,8 @@ class WatchedPartition:
     partition: TopicPartition
     model: DeliveryModel = field(default_factory=DeliveryModel)
     batches: list[tuple[BatchHeader, bytes]] = field(default_factory=list)
+    #: What was seen before a loss of power, and may be gone since.
+    doubtful: list[tuple[BatchHeader, bytes]] = field(default_factory=list)
     #: By leader epoch, the end that its consumers were told last.
     visible_ends: dict[int, int] = field(default_factory=dict)
     #: All in front of it was acknowledged to somebody.
@@ -115,10 +117,18 @@ class WatchedPartition:
         last = max((copy.offset for copy in self.model.copies.values()), default=-1)
         return last < log.log_start_offset and watermark < self.model.watermark
 
+    def recall(self, log_start: int) -> bool:
+        """Whether what is deleted by now was seen before it was in doubt: then it was there."""
+        for header, data in self.doubtful:
+            if header.base_offset == self.model.end and header.next_offset <= log_start:
+                self.take(header, data)
+        return self.model.end >= log_start
+
     def set_back(self, offset: int) -> None:
         """What was at this offset and behind may be gone."""
         self.visible_ends.clear()
         kept = [each for each in self.batches if each[0].next_offset <= offset]
+        self.doubtful = self.batches[len(kept) :]
         self.batches, self.model = [], DeliveryModel()
         for header, data in kept:
             self.take(header, data)
@@ -405,7 +415,8 @@ class DelayCampaign(ClusterCampaign):
             self._watch_end(watched, led)
             while watched.model.end < led.high_watermark:
                 log = led.log
-                if log.log_start_offset > watched.model.end:
+                start = log.log_start_offset
+                if start > watched.model.end and not watched.recall(start):
                     raise PropertyViolated(f"{partition} was deleted before anybody saw it")
                 upper = led.high_watermark
                 read = log.read(watched.model.end, 1, upper_offset=upper, min_one_batch=True)
@@ -439,6 +450,8 @@ class DelayCampaign(ClusterCampaign):
                     or state is None
                     or not state.waiting.is_complete
                     or state.applied_offset != watched.model.end
+                    # One that was replaced may have got as far, on a way of its own.
+                    or state.applied_offset > partition.high_watermark
                 ):
                     continue
                 self.state_count += 1
