@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import isfinite
 from typing import Any, TypeAlias
 
 from headwater.pipeline.compiled.row_counts import READ, REJECTED, SOURCE_METRICS
@@ -135,7 +136,7 @@ def _offsets(value: Any) -> dict[str, dict[str, int]] | None:
             for topic, partitions in found.items()
             if not topic.startswith(_NO_TOPIC)
         }
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, OverflowError):
         return None
 
 
@@ -145,7 +146,7 @@ def _watermark(value: Any) -> str | None:
 
 
 def _whole(value: Any) -> int | None:
-    return int(value) if isinstance(value, int | float) and value == value else None
+    return int(value) if isinstance(value, int | float) and isfinite(value) else None
 
 
 def _number(value: Any) -> float | None:
