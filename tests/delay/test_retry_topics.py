@@ -9,6 +9,7 @@ import pytest
 
 from headwater import Admin, Consumer, ConsumerRecord, Producer, TopicPartition
 from headwater.client.admin.configs import ConfigChange, ConfigResource, ResourceType
+from headwater.client.admin.delayed import DelayedStats
 from headwater.testing import broker
 from headwater.testing.running_broker import RunningBroker
 from headwater.wire.delayed.headers import (
@@ -85,7 +86,9 @@ def shown(running: RunningBroker, topic: str) -> list[ConsumerRecord]:
 
 
 def waiting(admin: Admin, topic: str) -> int:
-    return admin.delayed_stats(topic)[TopicPartition(topic, 0)].waiting
+    stats = admin.delayed_stats(topic)[TopicPartition(topic, 0)]
+    assert isinstance(stats, DelayedStats)
+    return stats.waiting
 
 
 def send_on(producer: Producer, topic: str, record: ConsumerRecord, **more: str) -> None:

@@ -1,4 +1,4 @@
-"""Dead letters of retry topics in figures: what waits to be moved, what was, and what is held up."""
+"""Dead letters of retry topics in figures: what waits, what was moved, what is held up."""
 
 from __future__ import annotations
 

@@ -54,6 +54,15 @@ _OWN_SETTINGS = frozenset(
         "errors.deadletterqueue.group.enable",
         "remote.copy.lag.bytes",
         "remote.copy.lag.ms",
+        "delay.levels",
+        "delay.max.ms",
+        "delay.mode",
+        "delay.ms",
+        "delay.pending.max.bytes",
+        "retry.attempts",
+        "retry.dead.letter.topic",
+        "retry.delays",
+        "retry.jitter",
     }
 )
 #: What an older answer says in the place of an error: no wording, but a word.
