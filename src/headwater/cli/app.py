@@ -69,6 +69,11 @@ SUBCOMMANDS: Final = {
         "List, cancel and reschedule messages that wait for their time.",
         words=("list", "show", "cancel", "reschedule", "now", "stats"),
     ),
+    "retry": Subcommand(
+        "retry.command",
+        "Give consumer groups a retry topic and a dead-letter topic.",
+        words=("enable", "list"),
+    ),
     "elect-leaders": Subcommand("elections.command", "Have partitions elect their leaders."),
     "groups": Subcommand(
         "groups.command",

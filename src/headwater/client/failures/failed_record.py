@@ -13,7 +13,6 @@ from typing import Final
 from headwater.base.durations import show_duration
 from headwater.base.message_id import MessageId
 from headwater.client.consumer.record import ConsumerRecord
-from headwater.client.failures.retry_topics import retry_topic
 from headwater.client.failures.verdicts import AfterLike, DeadLetter, Retry, after_ms_of
 from headwater.client.producer.record import ProducerRecord
 from headwater.wire.delayed.headers import (
@@ -31,6 +30,7 @@ from headwater.wire.delayed.headers import (
     RETRY_AFTER_HEADER,
     SENT_AT_HEADER,
 )
+from headwater.wire.delayed.retry_topics import retry_topic
 from headwater.wire.records import Header
 
 ERROR_BYTES_MAX: Final = 1024

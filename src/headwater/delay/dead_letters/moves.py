@@ -27,10 +27,9 @@ from headwater.wire.delayed.headers import (
     ERROR_HEADER,
     ORIGIN_HEADER,
 )
+from headwater.wire.delayed.retry_topics import group_of
 from headwater.wire.records import Header
 
-#: How the topic of a group's retries begins; the group's name is what follows.
-RETRY_PREFIX: Final = "retry."
 _NOBODY: Final = "There is nobody who moves them."
 _FAMILY: Final = "__dlq.errors."
 
@@ -61,7 +60,7 @@ def dead_letter(source: TopicPartition, message: DelayedRecord) -> DeadLetter:
             (DLQ_TOPIC_HEADER, origin.topic.encode()),
             (DLQ_PARTITION_HEADER, str(origin.partition).encode()),
             (DLQ_OFFSET_HEADER, str(origin.offset).encode()),
-            (DLQ_GROUP_HEADER, source.topic.removeprefix(RETRY_PREFIX).encode()),
+            (DLQ_GROUP_HEADER, group_of(source.topic).encode()),
             (DLQ_DELIVERY_COUNT_HEADER, texts.get(ATTEMPTS_HEADER, b"0")),
             (DLQ_MESSAGE_HEADER, reason),
         ),

@@ -19,7 +19,6 @@ from headwater.base.ids import TopicPartition
 from headwater.client.admin.async_admin import AsyncAdmin
 from headwater.client.consumer.async_consumer import AsyncConsumer
 from headwater.client.consumer.listeners import RebalanceListener
-from headwater.client.failures.retry_topics import retry_topic
 from headwater.client.producer.async_producer import AsyncProducer
 from headwater.delivery.worker.crews.crew import Crew
 from headwater.delivery.worker.crews.direct import AsyncDirectCrew
@@ -37,6 +36,7 @@ from headwater.delivery.worker.options import (
 )
 from headwater.delivery.worker.settler import Settler
 from headwater.delivery.worker.topics import prepare_topics
+from headwater.wire.delayed.retry_topics import retry_topic
 
 
 class AsyncWorker(RebalanceListener):

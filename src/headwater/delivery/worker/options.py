@@ -9,13 +9,13 @@ from typing import Any, Final, cast
 
 from headwater.base.settings import SettingError
 from headwater.client.consumer.deserializers import DeserializerLike, Deserializers
-from headwater.client.failures.retry_topics import retry_topic
 from headwater.client.failures.verdicts import AfterLike, after_ms_of
 from headwater.client.given_items import given_names
 from headwater.client.settings.client_config import given_config
 from headwater.client.settings.common_settings import COMMON_SETTINGS
 from headwater.client.settings.typed import ConsumerSettings
 from headwater.delivery.worker.policy import RetryPolicy
+from headwater.wire.delayed.retry_topics import retry_topic
 
 #: Gets a record; with `AsyncWorker` it is a coroutine function.
 Handler = Callable[[Any], Any]

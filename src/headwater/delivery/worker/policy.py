@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from headwater.base.durations import show_duration
-from headwater.client.failures.retry_topics import dead_letter_topic
 from headwater.client.failures.verdicts import AfterLike, after_ms_of
+from headwater.wire.delayed.retry_topics import dead_letter_topic
 
 #: The setting that makes a topic one in which records wait by how often they failed.
 DELAY_MODE: Final = "delay.mode"

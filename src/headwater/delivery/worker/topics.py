@@ -8,11 +8,11 @@ from typing import Final
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.client.admin.configs import ConfigResource, ResourceType
 from headwater.client.admin.topics import NewTopic
-from headwater.client.failures.retry_topics import dead_letter_topic, retry_topic
 from headwater.client.kafka_errors import UnknownTopicOrPartitionError
 from headwater.delivery.worker.clients import WorkerAdmin
 from headwater.delivery.worker.options import WorkerOptions
 from headwater.delivery.worker.policy import DELAY_MODE, RETRY_MODE
+from headwater.wire.delayed.retry_topics import dead_letter_topic, retry_topic
 
 #: Of Apache Kafka: what says that a topic is there for dead letters.
 _DEAD_LETTERS: Final = {"errors.deadletterqueue.group.enable": "true"}
@@ -33,8 +33,8 @@ async def prepare_topics(admin: WorkerAdmin, options: WorkerOptions) -> bool:
             if not options.create_topics:
                 raise UnknownTopicOrPartitionError(
                     f"There is no topic {retry!r} for what the group {options.group!r} cannot "
-                    "handle: give create_topics=True, or create it with delay.mode=retry and "
-                    "retry.dead.letter.topic."
+                    f"handle: run `headwater retry enable {options.group} --topics "
+                    f"{','.join(options.handlers)}`, or give create_topics=True."
                 )
             await _create(admin, options)
         is_waiting = await _delay_mode(admin, retry) == RETRY_MODE

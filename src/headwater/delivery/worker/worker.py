@@ -21,7 +21,6 @@ from typing import Any, Self, Unpack
 from headwater.base.ids import TopicPartition
 from headwater.client.consumer.consumer import Consumer
 from headwater.client.consumer.listeners import RebalanceListener
-from headwater.client.failures.retry_topics import retry_topic
 from headwater.delivery.worker.clients import AdminNow, ConsumerNow, ProducerNow, run_now
 from headwater.delivery.worker.crews.crew import Crew
 from headwater.delivery.worker.crews.direct import DirectCrew
@@ -39,6 +38,7 @@ from headwater.delivery.worker.options import (
 )
 from headwater.delivery.worker.settler import Settler
 from headwater.delivery.worker.topics import prepare_topics
+from headwater.wire.delayed.retry_topics import retry_topic
 
 
 class Worker(RebalanceListener):

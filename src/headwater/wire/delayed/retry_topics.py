@@ -13,6 +13,11 @@ def retry_topic(group: str) -> str:
     return RETRY_PREFIX + group
 
 
+def group_of(retry: str) -> str:
+    """The group whose retry topic this is; a topic of another name is called after itself."""
+    return retry.removeprefix(RETRY_PREFIX)
+
+
 def dead_letter_topic(group: str) -> str:
     """Where the broker moves what the group has given up."""
     return DEAD_LETTER_PREFIX + group

@@ -1,0 +1,1 @@
+"""`headwater retry`: the topics of consumer groups for what they cannot handle."""

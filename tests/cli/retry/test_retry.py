@@ -1,0 +1,87 @@
+"""`headwater retry`, on a broker."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from headwater import Consumer, Producer, TopicPartition
+from headwater.testing import broker
+from headwater.testing.running_broker import RunningBroker
+from tests.support.command import Finished, run_command
+from tests.support.waiting import eventually
+
+
+@pytest.fixture
+def running() -> Iterator[RunningBroker]:
+    with broker() as started:
+        started.create_topic("orders", partitions=2)
+        started.create_topic("refunds")
+        yield started
+
+
+def retry(running: RunningBroker, *arguments: object) -> Finished:
+    return run_command("retry", *arguments, "-b", running.bootstrap)
+
+
+def listed(running: RunningBroker) -> list[dict[str, object]]:
+    return [json.loads(line) for line in retry(running, "list", "--json").lines]
+
+
+def test_a_group_gets_its_topics_and_another_policy_later(running: RunningBroker) -> None:
+    made = retry(running, "enable", "billing", "--topics", "refunds,orders")
+    assert (made.exit_code, made.stderr) == (0, "")
+    assert made.lines[:2] == [
+        "Created dlq.billing with 2 partitions.",
+        "Created retry.billing with 2 partitions.",
+    ]
+    (row,) = listed(running)
+    assert row == {
+        "group": "billing",
+        "retry_topic": "retry.billing",
+        "delays": "5s,10s,30s,1m,2m",
+        "attempts": 5,
+        "dead_letter_topic": "dlq.billing",
+        "waiting": 0,
+    }
+    again = retry(running, "enable", "billing", "--topics", "orders", "--delays", "1s,2s")
+    assert again.lines[:2] == [
+        "dlq.billing was there: its settings are changed.",
+        "retry.billing was there: its settings are changed.",
+    ]
+    (row,) = listed(running)
+    assert (row["delays"], row["attempts"]) == ("1s,2s", 2)
+
+
+def test_what_is_given_up_gets_to_the_topic_of_choice(running: RunningBroker) -> None:
+    made = retry(
+        running, "enable", "g", "--topics", "refunds", "--dead-letter-topic", "dlq.everybody"
+    )
+    assert made.exit_code == 0
+    with Producer(bootstrap_servers=running.bootstrap) as producer:
+        producer.send("retry.g", b"v", headers=[("headwater-dead", b"no")]).result()
+        producer.send("retry.g", b"w").result()
+    with Consumer(bootstrap_servers=running.bootstrap, auto_offset_reset="earliest") as consumer:
+        consumer.assign([TopicPartition("dlq.everybody", 0)])
+        (letter,) = eventually(lambda: list(consumer.poll(timeout_s=1)))
+    assert letter.value == b"v"
+    assert eventually(lambda: listed(running)[0]["waiting"] == 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--topics", "ordrs"), "There is no topic 'ordrs'; did you mean 'orders'?"),
+        (("--topics", "orders", "--delays", "soon"), "is no length of time"),
+        (("--topics", "orders", "--delays", ""), "needs at least one delay"),
+    ],
+)
+def test_what_cannot_be_is_told(
+    running: RunningBroker, arguments: tuple[str, ...], sentence: str
+) -> None:
+    told = retry(running, "enable", "billing", *arguments)
+    assert told.exit_code != 0
+    assert sentence in told.stderr
+    assert listed(running) == []
