@@ -195,6 +195,7 @@ _ROOMS: dict[str, dict[str, set[str]]] = {
         "perf": {"options", "output", "records"},
         "pipeline": {"options", "output"},
         "records": {"options", "output"},
+        "retry": {"options", "output"},
         "serve": set(),
         "topics": {"options", "output"},
         "transactions": {"options", "output"},

@@ -40,6 +40,7 @@ from headwater.delay.rolling import Rolling
 from headwater.replication.partition.partition import Partition
 from headwater.wire.delayed.copies import OrderKey
 from headwater.wire.delayed.delayed_batch import (
+    NEVER_MS,
     DelayedRecord,
 )
 
@@ -228,7 +229,9 @@ class PartitionDelays:
         self.checkpointing.resumed(saved_offset)
 
     def _armed(self, key: OrderKey, message: DelayedRecord | None) -> None:
-        """What is due shortly need not be read again."""
+        """What is due shortly need not be read again; a dead letter is to be moved."""
+        if key.due_ms >= NEVER_MS:
+            self.moving.wake()
         if (
             message is not None
             and self._partition.is_leader
@@ -310,8 +313,6 @@ class PartitionDelays:
 
     async def _deliver(self, state: DelayState) -> float:
         """Hand over what is due; in how many seconds more will be."""
-        if state.dead:
-            self.moving.wake()
         if state.dead and (self._moving_task is None or self._moving_task.done()):
             name = f"dead letters of {self._partition.topic_partition}"
             self._moving_task = self._environment.tasks.start(name, self.moving.run())

@@ -85,9 +85,10 @@ class Moving:
         self._wake.set()
 
     async def run(self) -> None:
-        pause_s, idle_s = _PAUSE_MIN_S, 0.0
+        loop = asyncio.get_running_loop()
+        pause_s, moved_at = _PAUSE_MIN_S, loop.time()
         try:
-            while self._partition.is_leader and not self._partition.is_removed and idle_s < _IDLE_S:
+            while self._is_wanted and loop.time() < moved_at + _IDLE_S:
                 try:
                     has_moved = await self._round()
                 except (KafkaError, OSError) as error:
@@ -99,14 +100,17 @@ class Moving:
                     continue
                 pause_s = _PAUSE_MIN_S
                 if has_moved:
-                    idle_s = 0.0
-                else:
-                    self._wake.clear()
-                    with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(self._wake.wait(), _PAUSE_MIN_S)
-                    idle_s += _PAUSE_MIN_S
+                    moved_at = loop.time()
+                    continue
+                self._wake.clear()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), _PAUSE_MIN_S)
         finally:
             await self._close_session()
+
+    @property
+    def _is_wanted(self) -> bool:
+        return self._partition.is_leader and not self._partition.is_removed
 
     def _tell(self, sentence: str) -> None:
         if sentence != self.trouble:  # It is told once, not every second.
@@ -177,6 +181,8 @@ class Moving:
         waiting = (each for each in state.dead.items() if each[0] not in self._refused)
         keys = dict(islice(waiting, self._letters_max))
         places, _ = plan_reads(log, [key.offset for key in keys.values()])
+        if not places:
+            return []
         messages = await self._run_in_thread(lambda: read_places(places))
         dead = self._delays.ready_state().dead
         # Meanwhile one may have been cancelled, or written anew elsewhere.
