@@ -5,7 +5,13 @@ import dataclasses
 import pytest
 
 from headwater.base.settings import DynamicScope, SettingError
-from headwater.storage.log_config import NO_DELAYS, DelayMode, LogConfig, RecordsValidation
+from headwater.storage.log_config import (
+    NO_DELAYS,
+    DelayMode,
+    LogConfig,
+    RecordsValidation,
+    RetryRules,
+)
 from headwater.storage.log_settings import (
     LOG_SETTINGS,
     TOPIC_LOG_SETTINGS,
@@ -67,6 +73,10 @@ BROKER_DEFAULTS: dict[str, tuple[object, float | None, float | None]] = {
     "log.retention.hours": (168, -1, None),
     "log.retention.minutes": (None, -1, None),
     "log.retention.ms": (None, -1, None),
+    "log.retry.attempts": (0, 0, None),
+    "log.retry.dead.letter.topic": ("", None, None),
+    "log.retry.delays": (("5s", "10s", "30s", "1m", "2m"), None, None),
+    "log.retry.jitter": (0.0, 0, 1),
     "log.roll.hours": (168, 1, None),
     "log.roll.jitter.hours": (0, 0, None),
     "log.roll.jitter.ms": (None, 0, None),
@@ -110,6 +120,10 @@ TOPIC_DEFAULTS: dict[str, tuple[object, str]] = {
     "records.validation": ("structure", "log.records.validation"),
     "retention.bytes": (-1, "log.retention.bytes"),
     "retention.ms": (7 * DAY_MS, "log.retention.ms"),
+    "retry.attempts": (0, "log.retry.attempts"),
+    "retry.dead.letter.topic": ("", "log.retry.dead.letter.topic"),
+    "retry.delays": (("5s", "10s", "30s", "1m", "2m"), "log.retry.delays"),
+    "retry.jitter": (0.0, "log.retry.jitter"),
     "segment.bytes": (1_073_741_824, "log.segment.bytes"),
     "segment.index.bytes": (10_485_760, "log.index.size.max.bytes"),
     "segment.jitter.ms": (0, "log.roll.jitter.ms"),
@@ -181,6 +195,20 @@ OVERRIDES: list[tuple[str, str, str, object]] = [
     ("delay.mode", "header", "delay", NO_DELAYS._replace(mode=DelayMode.HEADER)),
     ("delay.ms", "5", "delay", NO_DELAYS._replace(fixed_ms=5)),
     ("delay.pending.max.bytes", "5", "delay", NO_DELAYS._replace(pending_max_bytes=5)),
+    ("retry.attempts", "7", "delay", NO_DELAYS._replace(retry=RetryRules(attempts_max=7))),
+    (
+        "retry.dead.letter.topic",
+        "dlq",
+        "delay",
+        NO_DELAYS._replace(retry=RetryRules(dead_letter_topic="dlq")),
+    ),
+    (
+        "retry.delays",
+        "250ms,9s",
+        "delay",
+        NO_DELAYS._replace(retry=RetryRules(delays_ms=(250, 9000), attempts_max=2)),
+    ),
+    ("retry.jitter", "0.5", "delay", NO_DELAYS._replace(retry=RetryRules(jitter=0.5))),
     ("delete.retention.ms", "5", "delete_retention_ms", 5),
     ("file.delete.delay.ms", "5", "file_delete_delay_ms", 5),
     ("flush.messages", "1", "flush_messages", 1),

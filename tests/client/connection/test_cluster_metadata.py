@@ -69,6 +69,24 @@ def test_an_answer_replaces_what_was_asked_for_and_nothing_else() -> None:
     assert metadata.topic("a") is None
 
 
+def test_a_leader_of_an_earlier_epoch_is_not_believed() -> None:
+    metadata = ClusterMetadata()
+
+    def tell(leader: int, epoch: int, number: int = 1) -> int:
+        answer = topic("a", leader, number=number)
+        answer.partitions[0].leader_epoch = epoch
+        metadata.learn(response(answer), ["a"])
+        return metadata.leader_of("a", 0)
+
+    assert tell(0, 4) == 0
+    assert tell(1, 5) == 1
+    assert tell(0, 4) == 1  # By a broker that has not heard of the new one.
+    assert tell(0, 5) == 0
+    assert tell(1, -1) == 1  # Of a version that tells no epochs.
+    assert tell(1, 9) == 1
+    assert tell(0, 0, number=2) == 0  # Another topic of the same name.
+
+
 def test_topics_that_are_not_there() -> None:
     metadata = ClusterMetadata()
     metadata.learn(

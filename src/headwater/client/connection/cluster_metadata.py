@@ -85,10 +85,12 @@ class ClusterMetadata:
             )
             for broker in response.brokers
         }
-        for name in list(self._topics) if asked_names is None else asked_names:
-            self._forget(name)
+        former = {
+            name: self._forget(name)
+            for name in (list(self._topics) if asked_names is None else asked_names)
+        }
         for topic in response.topics:
-            self._learn_topic(topic)
+            self._learn_topic(topic, former.get(topic.name or ""))
 
     def topic(self, name: str) -> TopicInfo | None:
         """The topic if it was asked for and exists."""
@@ -118,22 +120,44 @@ class ClusterMetadata:
         leader_id = self.existing_topic(topic).partition(partition).leader_id
         return leader_id if leader_id in self.brokers else NO_LEADER
 
-    def _learn_topic(self, topic: MetadataResponseTopic) -> None:
+    def _learn_topic(self, topic: MetadataResponseTopic, former: TopicInfo | None) -> None:
         name = topic.name
         if name is None:
             return
         if topic.error_code:
             self._topic_errors[name] = topic.error_code
             return
-        self._topics[name] = topic_info(topic, name)
+        self._topics[name] = _newest(topic_info(topic, name), former)
         if topic.topic_id != ZERO_TOPIC_ID:
             self._names_by_id[topic.topic_id] = name
 
-    def _forget(self, name: str) -> None:
+    def _forget(self, name: str) -> TopicInfo | None:
+        """Forget a topic; returns what was known of it."""
         self._topic_errors.pop(name, None)
         former = self._topics.pop(name, None)
         if former is not None:
             self._names_by_id.pop(former.topic_id, None)
+        return former
+
+
+def _newest(told: TopicInfo, former: TopicInfo | None) -> TopicInfo:
+    """What is told of a topic, but for partitions of which a later leader is known already.
+
+    A broker that lost touch still tells of the leaders it knew, itself among them. A producer that
+    believed it would send to a log that lacks what the leader has acknowledged since, and be told
+    that its numbers are out of order.
+    """
+    if former is None or former.topic_id != told.topic_id:
+        return told
+    known = {partition.partition: partition for partition in former.partitions}
+    partitions = [
+        before
+        if (before := known.get(after.partition)) is not None
+        and 0 <= after.leader_epoch < before.leader_epoch
+        else after
+        for after in told.partitions
+    ]
+    return told._replace(partitions=tuple(partitions))
 
 
 def topic_info(topic: MetadataResponseTopic, name: str) -> TopicInfo:
