@@ -1,5 +1,6 @@
 """Test tiers for the whole tree, and the fixture through which a test asks for a tool."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,6 +43,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if held_back:
         config.hook.pytest_deselected(items=held_back)
         items[:] = [item for item in items if item.get_closest_marker("full") is None]
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """In a tier that runs for an hour, tell of a failure when it happens and not in the end."""
+    if report.failed and full_tier() and not os.environ.get("PYTEST_XDIST_WORKER"):
+        print(f"\nFAILED {report.nodeid} ({report.when}, {report.duration:.1f} s)", flush=True)
 
 
 @pytest.fixture
