@@ -30,8 +30,8 @@ from bench.bench_command import BenchParser
 from headwater.sim.campaigns.broker import BrokerCampaign
 from headwater.sim.campaigns.cluster import ClusterCampaign
 from headwater.sim.campaigns.cluster_copies import ClusterCopyCampaign
-from headwater.sim.campaigns.delay_log import DelayLogCampaign
-from headwater.sim.campaigns.delays import DelayCampaign
+from headwater.sim.campaigns.delays.campaign import DelayCampaign
+from headwater.sim.campaigns.delays.log_campaign import DelayLogCampaign
 from headwater.sim.campaigns.directory import DirectoryCampaign
 from headwater.sim.campaigns.exactly_once import ExactlyOnceCampaign
 from headwater.sim.campaigns.log import LogCampaign, run_with_failing_disk

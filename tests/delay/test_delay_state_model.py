@@ -1,14 +1,14 @@
 """What one partition knows of its deliveries, against a model, whatever happens to its log.
 
 A campaign compares three things key by key: what was kept from event to event, what the log alone
-says when it is read anew, and a dictionary that was told every batch. See `delay_log`.
+says when it is read anew, and a dictionary that was told every batch. See `log_campaign`.
 """
 
 from collections.abc import Callable
 
 import pytest
 
-from headwater.sim.campaigns.delay_log import DelayLogCampaign
+from headwater.sim.campaigns.delays.log_campaign import DelayLogCampaign
 from tests.support.models import planted_delay_bugs as bugs
 from tests.support.tiers import rounds
 

@@ -10,7 +10,7 @@ import pytest
 
 from headwater.delay.hand_over import HandOver
 from headwater.delay.partition_delays import PartitionDelays
-from headwater.sim.campaigns.delays import DelayCampaign
+from headwater.sim.campaigns.delays.campaign import DelayCampaign
 from headwater.storage.segments.hidden_batches import HiddenBatches
 from headwater.storage.waiting_messages import WaitingMessages
 from tests.support.models import planted_delay_bugs as bugs

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headwater.sim.campaigns.delays import DelayCampaign
+from headwater.sim.campaigns.delays.campaign import DelayCampaign
 from tests.support.tiers import rounds
 
 #: The seeds are run in so many parts, which may run at the same time.

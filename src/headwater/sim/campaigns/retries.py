@@ -29,7 +29,7 @@ from headwater.sim.campaigns.cluster_trouble import (
     ClusterTrouble,
 )
 from headwater.sim.campaigns.delay_bounds import small_bounds
-from headwater.sim.campaigns.delays import DelayTrouble
+from headwater.sim.campaigns.delays.trouble import DelayTrouble
 from headwater.sim.clients.failing_client import FailingClient, Failure
 from headwater.sim.clients.topic_client import TopicClient
 from headwater.sim.clients.visible_reader import VisibleReader

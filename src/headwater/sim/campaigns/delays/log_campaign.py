@@ -23,12 +23,19 @@ from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.durations import LONG_MAX
 from headwater.base.errors import KafkaError
 from headwater.delay.dead_letters.moves import NoMoves
-from headwater.delay.delay_state import DelayState
-from headwater.delay.index.index import DelayIndex
 from headwater.delay.partition_delays import DelayEnvironment, PartitionDelays
 from headwater.delay.waiting import ChangeKind, DelayChange, MessageName
 from headwater.replication.partition.partition import Partition
 from headwater.sim.campaigns.delay_bounds import small_bounds
+from headwater.sim.campaigns.delays.log_comparison import (
+    compare_segments,
+    compare_waiting,
+    compare_watermark,
+)
+from headwater.sim.campaigns.delays.log_model import LogModel
+from headwater.sim.campaigns.delays.log_scan import scan_log
+from headwater.sim.campaigns.delays.log_writer import DELAYS_MS, SENDER_IDS, LogWriter
+from headwater.sim.campaigns.delays.lone_partition import LonePartition
 from headwater.sim.campaigns.logs import DIRECTORY, PARTITION
 from headwater.sim.checkers.delivery_model import DeliveryModel
 from headwater.sim.clock import SimulatedClock
@@ -37,78 +44,18 @@ from headwater.sim.disk.trace import note_contents, note_operations
 from headwater.sim.trace import Trace
 from headwater.sim.virtual_loop import VirtualLoop
 from headwater.storage.disk.handles import HandleCache
-from headwater.storage.errors import LogStorageError, OutOfOrderSequenceError
+from headwater.storage.errors import LogStorageError
 from headwater.storage.inspection.verify.verify import verify_directory
 from headwater.storage.log_config import DelayMode, DelayRules, LogConfig
-from headwater.storage.partition_log import AppendResult, PartitionLog
-from headwater.storage.producers.entry import AppendOrigin
 from headwater.storage.recovery.loader import LogLoader
 from headwater.storage.retention import apply_retention, delete_records_before
 from headwater.storage.truncation import truncate_to
-from headwater.wire.records import (
-    BatchHeader,
-    Compression,
-    ControlType,
-    Header,
-    Record,
-    encode_batch,
-    encode_end_transaction_marker,
-    iter_batch_headers,
-)
 
 T = TypeVar("T")
 
 _HOUR_MS = 3_600_000
-_DELAYS_MS = (0, 5, 400, 3_000, 20_000, 90_000, 2 * _HOUR_MS, 30 * _HOUR_MS, 60 * _HOUR_MS)
 _STEPS_MS = (0, 1, 20, 300, 2_000, 30_000, 100_000, _HOUR_MS, 26 * _HOUR_MS)
-_SENDER_IDS = (b"", b"", b"a", b"b", b"c", b"\xff\xfe")
-_PRODUCER_COUNT = 3
 _ROUNDS_MAX = 400
-
-
-class LonePartition:
-    """What deliveries need of a partition; somebody else decides who leads and what is safe."""
-
-    def __init__(self, log: PartitionLog) -> None:
-        self.topic_partition = PARTITION
-        self.log = log
-        self.is_leader = True
-        self.is_removed = False
-        self.leader_epoch = 0
-        #: How many appends go well before one fails.
-        self.appends_left: int | None = None
-        self.deliveries: PartitionDelays | None = None
-
-    @property
-    def high_watermark(self) -> int:
-        return self.log.high_watermark
-
-    @property
-    def log_end_offset(self) -> int:
-        return self.log.log_end_offset
-
-    def check_leader(self) -> None:
-        """Nobody else asks."""
-
-    def append(
-        self,
-        batch: bytes,
-        *,
-        acks: int,
-        now_ms: int,
-        origin: AppendOrigin = AppendOrigin.CLIENT,
-    ) -> AppendResult:
-        if self.appends_left is not None:
-            self.appends_left -= 1
-            if self.appends_left < 0:
-                self.appends_left = None
-                raise LogStorageError("The disk takes nothing just now.")
-        result = self.log.append_as_leader(
-            batch, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin
-        )
-        if self.deliveries is not None:
-            self.deliveries.wake()
-        return result
 
 
 class DelayLogCampaign:
@@ -133,21 +80,21 @@ class DelayLogCampaign:
         self.goes_back = self.rng.random() < 0.5
         #: If a log begins between a cancellation and its commit, it does not tell of it any more.
         keeps_all = self.goes_back and self.config.retention_ms == self.config.retention_bytes == -1
-        self.cancels_in_transactions = keeps_all
         self.has_small_bounds = self.rng.random() < 0.5
         self.leader_epoch = -1
         self.crash_count = 0
         self.rescan_count = 0
-        self.value_number = 0
-        self.sequences: dict[int, int] = {}
-        self.next_producer_id = 100
-        self.model = DeliveryModel()
-        #: Every batch since the beginning, and where the log began when it came.
-        self.told: list[tuple[BatchHeader, bytes, int]] = []
         self.recovery_point = 0
         self.kept_start = 0
-        self._renew_producers()
+        self._told = LogModel()
+        self._writer = LogWriter(
+            self.rng, self.clock, self._some_offset, cancels_in_transactions=keeps_all
+        )
         self._open(is_clean=False)
+
+    @property
+    def model(self) -> DeliveryModel:
+        return self._told.model
 
     # -- lives -----------------------------------------------------------------------------------
 
@@ -172,6 +119,8 @@ class DelayLogCampaign:
         environment = DelayEnvironment(self.clock, _run_at_once, BackgroundTasks(), NoMoves())
         self.delays = PartitionDelays(cast(Partition, self.partition), environment)
         self.partition.deliveries = self.delays
+        self._writer.partition = self.partition
+        self._told.log = self.log
 
     def _next_epoch(self) -> int:
         """The controller never gives one twice, whatever a log has lost."""
@@ -183,14 +132,6 @@ class DelayLogCampaign:
 
     def _keep_log_start(self, offset: int) -> None:
         self.kept_start = offset
-
-    def _renew_producers(self) -> None:
-        """As after InitProducerId: nothing is known of them."""
-        for _ in range(_PRODUCER_COUNT):
-            self.sequences[self.next_producer_id] = 0
-            self.next_producer_id += 1
-        for old in list(self.sequences)[:-_PRODUCER_COUNT]:
-            del self.sequences[old]
 
     def _await(self, work: Coroutine[Any, Any, T]) -> T:
         return self.loop.run_until_complete(work)
@@ -240,8 +181,8 @@ class DelayLogCampaign:
 
     def steps(self) -> list[tuple[Callable[[], None], int]]:
         return [
-            (self.send, 40),
-            (self.end_transaction, 12),
+            (self._writer.send, 40),
+            (self._writer.end_transaction, 12),
             (self.change, 12),
             (self.deliver, 30),
             (self.let_time_pass, 25),
@@ -259,61 +200,6 @@ class DelayLogCampaign:
 
     # -- what happens ----------------------------------------------------------------------------
 
-    def send(self) -> None:
-        producer_id, transactional = -1, False
-        if self.rng.random() < 0.5:
-            producer_id = self.rng.choice(list(self.sequences))
-            transactional = self.rng.random() < 0.7 or self._is_open(producer_id)
-        cancels = self.cancels_in_transactions or not transactional
-        count = self.rng.choice((1, 1, 2, 5))
-        records = [self._record(number, cancels=cancels) for number in range(count)]
-        sequence = self.sequences.get(producer_id, -1)
-        batch = encode_batch(
-            records,
-            compression=self.rng.choice((Compression.NONE, Compression.GZIP)),
-            producer_id=producer_id,
-            producer_epoch=-1 if producer_id < 0 else 0,
-            base_sequence=sequence,
-            transactional=transactional,
-        )
-        try:
-            self.partition.append(batch, acks=1, now_ms=self.clock.wall_ms())
-        except OutOfOrderSequenceError:
-            self._renew_producers()  # The log has forgotten it with its records.
-            return
-        if producer_id >= 0:
-            self.sequences[producer_id] += len(records)
-
-    def _is_open(self, producer_id: int) -> bool:
-        return self.log.producer_states.has_open_transaction(producer_id, 0)
-
-    def _record(self, number: int, *, cancels: bool) -> Record:
-        rng, now_ms = self.rng, self.clock.wall_ms()
-        self.value_number += 1
-        value = b"%d " % self.value_number + bytes(rng.choice((0, 40, 700)))
-        headers: list[Header] = []
-        chance = rng.random()
-        if chance < 0.12 and cancels:
-            headers.append(("headwater-delay", b"cancel"))
-            sender_id = rng.choice(_SENDER_IDS)
-            if sender_id:
-                headers.append(("headwater-delay-id", sender_id))
-            else:
-                headers.append(("headwater-delayed-offset", b"orders-0@%d" % self._some_offset()))
-        elif chance < 0.75:
-            if rng.random() < 0.6:
-                delay = b"%d" % rng.choice(_DELAYS_MS)
-                headers.append(("headwater-delay", delay))
-            else:
-                at_ms = now_ms + rng.choice((-_HOUR_MS, -1, *_DELAYS_MS))
-                headers.append(("headwater-deliver-at", b"%d" % at_ms))
-            sender_id = rng.choice(_SENDER_IDS)
-            if sender_id:
-                headers.append(("headwater-delay-id", sender_id))
-            if rng.random() < 0.1:
-                headers.append(("headwater-expire-at", b"%d" % (now_ms + rng.choice(_DELAYS_MS))))
-        return Record(number, now_ms, b"key", value, tuple(headers))
-
     def _some_offset(self) -> int:
         """Mostly that of a message that waits."""
         names = list(self.model.waiting)
@@ -321,25 +207,12 @@ class DelayLogCampaign:
             return self.rng.choice(names)
         return self.rng.randrange(self.log.log_end_offset + 3)
 
-    def end_transaction(self) -> None:
-        producer_id = self.rng.choice(list(self.sequences))
-        marker = encode_end_transaction_marker(
-            self.rng.choice((ControlType.COMMIT, ControlType.COMMIT, ControlType.ABORT)),
-            producer_id=producer_id,
-            producer_epoch=0,
-            coordinator_epoch=0,
-            timestamp_ms=self.clock.wall_ms(),
-        )
-        self.partition.append(
-            marker, acks=1, now_ms=self.clock.wall_ms(), origin=AppendOrigin.COORDINATOR
-        )
-
     def change(self) -> None:
         kind = self.rng.choice(list(ChangeKind))
-        sender_id = self.rng.choice(_SENDER_IDS)
+        sender_id = self.rng.choice(SENDER_IDS)
         name = MessageName(sender_id=sender_id) if sender_id else MessageName(self._some_offset())
         now_ms = self.clock.wall_ms()
-        due_ms = now_ms + self.rng.choice(_DELAYS_MS)
+        due_ms = now_ms + self.rng.choice(DELAYS_MS)
         try:
             self.delays.answers.change([DelayChange(kind, name, due_ms)], acks=1, now_ms=now_ms)
         except LogStorageError:
@@ -351,7 +224,7 @@ class DelayLogCampaign:
         """Rounds of the broker's, until it has nothing more to do."""
         for _ in range(_ROUNDS_MAX):
             pause_s = self._await(self.delays._round())
-            self._tell_model()
+            self._told.tell()
             if pause_s > 0:
                 return
         raise AssertionError(f"{_ROUNDS_MAX} rounds are not enough")
@@ -400,9 +273,9 @@ class DelayLogCampaign:
         log = self.log
         offset = self.rng.randint(log.high_watermark, log.log_end_offset)
         truncate_to(log, offset, self.clock.wall_ms())
-        self._forget_behind(log.log_end_offset)
+        self._told.forget_behind(log.log_end_offset)
         self.delays.truncated()
-        self._renew_producers()
+        self._writer.renew_producers()
         if self.rng.random() < 0.5:
             self.deliver()
         self.partition.leader_epoch = self._next_epoch()
@@ -421,42 +294,13 @@ class DelayLogCampaign:
         self.crash_count += 1
         self.disk = self.disk.crash(self.rng)
         self._open(is_clean=False)
-        self._forget_behind(self.log.log_end_offset)
-        self._renew_producers()
-
-    # -- the model -------------------------------------------------------------------------------
-
-    def _tell_model(self) -> None:
-        """All that was appended since."""
-        self.model.start = self.log.log_start_offset
-        while self.model.end < self.log.log_end_offset:
-            read = self.log.read(max(self.model.end, self.model.start), 1, min_one_batch=True)
-            if read.region is None:
-                return
-            data = read.region.read()
-            for start, header in iter_batch_headers(data):
-                batch = data[start : start + header.size_bytes]
-                self.told.append((header, batch, self.model.start))
-                self.model.apply(header, batch)
-
-    def _forget_behind(self, end_offset: int) -> None:
-        self.told = [each for each in self.told if each[0].next_offset <= end_offset]
-        self.model = self._model_at(end_offset)
-
-    def _model_at(self, end_offset: int) -> DeliveryModel:
-        """What the log says in front of an offset."""
-        model = DeliveryModel()
-        for header, batch, start in self.told:
-            if header.next_offset <= end_offset:
-                model.start = start
-                model.apply(header, batch)
-        model.start = self.log.log_start_offset
-        return model
+        self._told.forget_behind(self.log.log_end_offset)
+        self._writer.renew_producers()
 
     # -- what must hold --------------------------------------------------------------------------
 
     def compare(self) -> None:
-        self._tell_model()
+        self._told.tell()
         state = self.delays._state
         if state is None or not state.waiting.is_complete:
             return
@@ -464,40 +308,11 @@ class DelayLogCampaign:
         if self.partition.is_leader:
             state.follow_at_once()
         elif state.applied_offset != model.end:
-            model = self._model_at(state.applied_offset)
-        self._compare("what was kept", state, model)
-        self._compare_watermark(state, model)
-        self._compare_segments(state, model)
-
-    def _compare(self, name: str, state: DelayState, model: DeliveryModel) -> None:
+            model = self._told.model_at(state.applied_offset)
         start = self.log.log_start_offset
-        found = [key for key in state.index.between(0, LONG_MAX, 10**9) if key.offset >= start]
-        expected = model.order()
-        assert found == expected, (
-            f"{name} up to {state.applied_offset}: lacks {sorted(set(expected) - set(found))}, "
-            f"has too much {sorted(set(found) - set(expected))} of {len(found)}"
-        )
-
-    def _compare_watermark(self, state: DelayState, model: DeliveryModel) -> None:
-        """If no copy is left in the log, nobody needs to know what was delivered last."""
-        start = self.log.log_start_offset
-        is_known = any(copy.offset >= start for copy in model.copies.values())
-        assert state.watermark == model.watermark or (
-            not is_known and state.watermark < model.watermark
-        ), f"{state.watermark} is not {model.watermark}"
-
-    def _compare_segments(self, state: DelayState, model: DeliveryModel) -> None:
-        """Exactly the segments stay in which something waits."""
-        start = self.log.log_start_offset
-        undecided = [each.offset for some in model.undecided.values() for each in some]
-        waiting = [each.key.offset for each in model.waiting.values()]
-        held = {state._segment_of(offset) for offset in waiting if offset >= start}
-        maybe = {state._segment_of(offset) for offset in undecided if offset >= start}
-        # What was deleted on purpose may hold the segment with the log's start until it is due.
-        kept = {base for base in state.waiting.segments if base >= start}
-        started = {base for base in state.waiting.segments if base < start}
-        assert held <= kept | started, f"{held - kept} would go, with all that waits there"
-        assert kept <= held | maybe, f"{kept - held} would stay, though nothing waits there"
+        compare_waiting("what was kept", start, state, model)
+        compare_watermark(start, state, model)
+        compare_segments(start, state, model)
 
     def read_anew(self) -> None:
         """The log alone says the same; so do its checkpoint and what comes behind it."""
@@ -505,29 +320,14 @@ class DelayLogCampaign:
         self.rescan_count += 1
         end_offset = self.log.log_end_offset
         model = self.model
-        scanned = self._scan(from_checkpoint=False)
-        self._compare("the log read anew", scanned, model)
-        self._compare_watermark(scanned, model)
+        start = self.log.log_start_offset
+        scanned = scan_log(self.log, self.disk, self.clock, from_checkpoint=False)
+        compare_waiting("the log read anew", start, scanned, model)
+        compare_watermark(start, scanned, model)
         state = self.delays._state
         if state is not None and state.waiting.is_complete and end_offset == state.applied_offset:
-            checkpointed = self._scan(from_checkpoint=True)
-            self._compare("the log read from its checkpoint", checkpointed, model)
-
-    def _scan(self, *, from_checkpoint: bool) -> DelayState:
-        files = FaultyDisk(0, clock=self.clock, directories=["/scan"])
-        if from_checkpoint:
-            for path, content in self.disk.contents().items():
-                if "delay" in path.rpartition("/")[2]:
-                    files.open("/scan/" + path.rpartition("/")[2], create=True).write_at(0, content)
-        index, checkpoint = DelayIndex.open(files, "/scan", self.clock.wall_ms())
-        state = DelayState(self.log, index, lambda _key, _message: None, lambda _offset: None)
-        if checkpoint is not None and state.is_of_this_log(checkpoint.state, checkpoint.offset):
-            state.load_json(dict(checkpoint.state), checkpoint.offset)
-        else:
-            index.reset()
-            state.restart(self.log.log_start_offset)
-        state.follow_at_once()
-        return state
+            checkpointed = scan_log(self.log, self.disk, self.clock, from_checkpoint=True)
+            compare_waiting("the log read from its checkpoint", start, checkpointed, model)
 
     def deliver_everything(self) -> None:
         """In the end all that waits is delivered, and the files are in order."""

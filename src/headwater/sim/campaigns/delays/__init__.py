@@ -1,0 +1,1 @@
+"""Campaigns of delayed deliveries: of one log, and of three brokers."""
