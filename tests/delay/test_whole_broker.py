@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -9,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from headwater import Admin, Consumer, ConsumerRecord, Producer, TopicPartition
+from headwater.client.admin import require_all
 from headwater.client.admin.delayed import DelayedStats
 from headwater.client.kafka_errors import InvalidRequestError, ResourceNotFoundError
 from headwater.testing import broker
@@ -135,6 +137,18 @@ def test_what_is_deleted_does_not_wait(
     second = producer.send(topic, b"second", delay="1h").result().message_id
     admin.delete_records({TopicPartition(topic, 0): 1})
     assert [each.id for each in admin.list_delayed(topic).messages] == [second]
+    [counts] = require_all(admin.delayed_stats([topic])).values()
+    assert (counts.waiting, counts.deleted) == (1, 1)
+    told = run_command(
+        *("delete-records", topic, "--partition", 0, "--offset", -1),
+        *("--json", "--bootstrap-server", running.bootstrap),
+    )
+    assert told.stderr == (
+        f"headwater: 1 message that waited for its time in {topic}-0 was deleted with the records."
+        "\n"
+    )
+    [partition] = json.loads(told.stdout)["partitions"]
+    assert partition["deleted_waiting"] == 1
 
 
 def test_everything_a_fixed_time_later(running: RunningBroker, producer: Producer) -> None:

@@ -1,4 +1,9 @@
-"""Lengths of time as people write them: `250ms`, `30s`, `5m`, `2h`, `7d`, or milliseconds."""
+"""Lengths of time as people write them: `250ms`, `30s`, `5m`, `2h`, `7d`, or milliseconds.
+
+For settings, headers and commands. Two places read other languages, and have parsers of their own:
+pipeline files take Spark's, with several parts and never without a unit, and `headwater groups
+reset-offsets` takes ISO 8601, as Kafka's tool does.
+"""
 
 from __future__ import annotations
 

@@ -47,13 +47,13 @@ class WaitingAnswers:
         state = self._delays.ready_state()
         return self._waiting(key for _, key in state.find(name))
 
-    def between(self, from_ms: int, to_ms: int, limit: int) -> list[WaitingMessage]:
-        """What waits and is due from one time on and before another, in order."""
+    def between(self, from_ms: int, to_ms: int, limit: int, skip: int = 0) -> list[WaitingMessage]:
+        """What waits and is due from one time on and before another, in order, but the first."""
         state = self._delays.ready_state()
-        keys = state.index.between(from_ms, to_ms, limit)
+        keys = state.index.between(from_ms, to_ms, skip + limit)
         if to_ms > NEVER_MS:
-            keys.extend(islice(state.dead.values(), limit - len(keys)))
-        return self._waiting(keys)
+            keys.extend(islice(state.dead.values(), skip + limit - len(keys)))
+        return self._waiting(keys[skip:])
 
     def _waiting(self, keys: Iterable[OrderKey]) -> list[WaitingMessage]:
         found = []
@@ -101,6 +101,7 @@ class WaitingAnswers:
             unknown=state.unknown_count,
             rolled_bytes=self._delays.rolling.rolled_bytes,
             index_bytes=index.size_bytes,
+            deleted=self._delays.deleted_count,
         )
 
     def change(self, changes: Sequence[DelayChange], *, acks: int, now_ms: int) -> list[Changed]:

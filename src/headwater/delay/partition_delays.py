@@ -94,6 +94,8 @@ class PartitionDelays:
         # What threads do while what is at hand is handed over; a round hears how they end.
         self._reading: asyncio.Task[tuple[int, list[DelayedRecord]]] | None = None
         self._nearing: asyncio.Task[None] | None = None
+        #: What waited and was taken by DeleteRecords, since this broker started.
+        self.deleted_count = 0
         self._wake = asyncio.Event()
         self._is_closing = False
         self._task: asyncio.Task[None] | None = None
@@ -127,6 +129,7 @@ class PartitionDelays:
         gone = [key for key in (*keys, *state.dead.values()) if key.offset < start]
         for key in gone:
             state.forget(key)
+        self.deleted_count += len(gone)
         if gone:
             _logger.info(
                 "%d messages that waited in %s are deleted, with the records before offset %d.",

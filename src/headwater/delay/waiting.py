@@ -68,6 +68,8 @@ class DelayCounts(NamedTuple):
     unknown: int
     rolled_bytes: int
     index_bytes: int
+    #: Messages that DeleteRecords took with what lay before its offset.
+    deleted: int = 0
 
 
 class WaitingQuestions(Protocol):
@@ -77,8 +79,11 @@ class WaitingQuestions(Protocol):
         """What waits under a name."""
         ...
 
-    def between(self, from_ms: int, to_ms: int, limit: int) -> list[WaitingMessage]:
-        """What waits and is due from one time on and before another, in order."""
+    def between(self, from_ms: int, to_ms: int, limit: int, skip: int = 0) -> list[WaitingMessage]:
+        """What waits and is due from one time on and before another, in order.
+
+        The first `skip` of these are left out, and do not count towards the limit.
+        """
         ...
 
     def counts(self, now_ms: int) -> DelayCounts: ...
@@ -94,7 +99,7 @@ class NothingWaits:
     def find(self, name: MessageName) -> list[WaitingMessage]:
         return []
 
-    def between(self, from_ms: int, to_ms: int, limit: int) -> list[WaitingMessage]:
+    def between(self, from_ms: int, to_ms: int, limit: int, skip: int = 0) -> list[WaitingMessage]:
         return []
 
     def counts(self, now_ms: int) -> DelayCounts:

@@ -115,7 +115,7 @@ class ApiKey(IntEnum):
     UPDATE_IMAGE = 10_000, 0, 0, 0
     SET_CONFIGS = 10_001, 0, 0, 0
     PROVE_BROKER = 10_002, 0, 0, 0
-    DESCRIBE_DELAYED = 10_003, 0, 0, 0
+    DESCRIBE_DELAYED = 10_003, 0, 1, 0
     ALTER_DELAYED = 10_004, 0, 0, 0
 
 

@@ -129,6 +129,20 @@ def test_a_list_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     run_with_broker(tmp_path, scenario)
 
 
+def test_a_list_goes_on_where_another_ended(tmp_path: Path) -> None:
+    async def scenario(broker: HandlerBroker) -> None:
+        await delaying(broker)
+        ask = DescribeDelayedPartition
+        first, second, last = await describe(
+            broker, ask(limit=1), ask(limit=1, skip=1), ask(limit=5, skip=2)
+        )
+        assert (offsets(first), first.has_more) == ([4], True)
+        assert (offsets(second), second.has_more) == ([5], True)
+        assert (offsets(last), last.has_more) == ([3], False)
+
+    run_with_broker(tmp_path, scenario)
+
+
 def test_questions_that_make_no_sense(tmp_path: Path) -> None:
     async def scenario(broker: HandlerBroker) -> None:
         delays = await delaying(broker)
@@ -138,10 +152,14 @@ def test_questions_that_make_no_sense(tmp_path: Path) -> None:
             broker,
             ask(offset=3, sender_id=b"mine"),
             ask(limit=-1),
+            ask(limit=1, skip=-1),
+            ask(limit=1, skip=describe_delayed.SKIP_MAX + 1),
             ask(partition_index=1),
             ask(partition_index=2),
         )
         assert [each.error_code for each in answers] == [
+            ErrorCode.INVALID_REQUEST,
+            ErrorCode.INVALID_REQUEST,
             ErrorCode.INVALID_REQUEST,
             ErrorCode.INVALID_REQUEST,
             ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -283,6 +301,7 @@ def test_clients_are_told_of_both(tmp_path: Path) -> None:
         versions = {
             each.api_key: (each.min_version, each.max_version) for each in response.api_keys
         }
-        assert versions[ApiKey.DESCRIBE_DELAYED] == versions[ApiKey.ALTER_DELAYED] == (0, 0)
+        assert versions[ApiKey.DESCRIBE_DELAYED] == (0, 1)
+        assert versions[ApiKey.ALTER_DELAYED] == (0, 0)
 
     run_with_broker(tmp_path, scenario)

@@ -115,6 +115,7 @@ def test_what_waits_is_counted(running: DelayingBroker) -> None:
         "delivered": 0,
         "cancelled": 0,
         "expired": 0,
+        "deleted": 0,
         "unknown": 0,
         "rolled_bytes": 0,
         "index_bytes": 0,

@@ -12,7 +12,7 @@ from headwater.cli.groups.offset_reset import (
     OffsetReset,
     PartitionPlace,
     ResetKind,
-    parse_duration_ms,
+    parse_iso_duration_ms,
     parse_moment_ms,
 )
 from headwater.cli.groups.reset_options import parse_reset
@@ -102,8 +102,8 @@ def test_durations_add_up(
         days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=millis
     )
     expected_ms = expected // timedelta(milliseconds=1)
-    assert parse_duration_ms(text) == (-expected_ms if negative else expected_ms)
-    assert parse_duration_ms(text.lower()) == parse_duration_ms(text)
+    assert parse_iso_duration_ms(text) == (-expected_ms if negative else expected_ms)
+    assert parse_iso_duration_ms(text.lower()) == parse_iso_duration_ms(text)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_durations_add_up(
     ],
 )
 def test_durations_as_java_writes_them(text: str, expected_ms: int) -> None:
-    assert parse_duration_ms(text) == expected_ms
+    assert parse_iso_duration_ms(text) == expected_ms
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_durations_as_java_writes_them(text: str, expected_ms: int) -> None:
 )
 def test_what_is_no_duration(text: str) -> None:
     with pytest.raises(typer.BadParameter, match="should be like P7D"):
-        parse_duration_ms(text)
+        parse_iso_duration_ms(text)
 
 
 @given(

@@ -71,12 +71,10 @@ class FakeConnection:
 
     def _metadata(self, request: MetadataRequest) -> MetadataResponse:
         assert not request.allow_auto_topic_creation
-        [name] = [each.name for each in request.topics or ()]
-        assert name is not None
-        self.asked.append(name)
-        missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        error_code = ErrorCode.NONE if name in self.level_topics else missing
-        return MetadataResponse(topics=[MetadataResponseTopic(name=name, error_code=error_code)])
+        assert request.topics is None
+        self.asked.append("all topics")
+        names = ["orders", "__delay_dead", "__delay_", "__delay_60s", *sorted(self.level_topics)]
+        return MetadataResponse(topics=[MetadataResponseTopic(name=name) for name in names])
 
 
 class Tried:
@@ -190,15 +188,31 @@ def test_on_other_clusters_the_level_topic_is_chosen() -> None:
             None,
             (SOURCE, ("headwater-topic", b"orders"), ("headwater-partition", b"3")),
         )
-    assert connection.asked == ["__delay_30s"]
+    assert connection.asked == ["all topics"]
     assert tried.send(deliver_at=NOW_MS + 5000).topic == "__delay_5s"
     # What is over is due at once: after the shortest delay that there is.
     assert tried.send(deliver_at=5).topic == "__delay_5s"
 
 
+def test_a_delay_service_with_levels_of_its_own() -> None:
+    connection = FakeConnection(None, delays=False)
+    connection.level_topics = {"__delay_250ms", "__delay_90s", "__delay_3d"}
+    tried = Tried(connection)
+    sent = [tried.send(delay=delay).topic for delay in ("1ms", "1s", "90s", "91s")]
+    assert sent == ["__delay_250ms", "__delay_90s", "__delay_90s", "__delay_3d"]
+    with pytest.raises(ValueError, match="longer than the longest level, 3d"):
+        tried.send(delay="4d")
+    # A level that is new is found when what is known is old.
+    connection.level_topics.add("__delay_1s")
+    assert tried.send(delay="1s").topic == "__delay_90s"
+    tried.now_s = 301
+    assert tried.send(delay="1s").topic == "__delay_1s"
+    assert connection.asked == ["all topics"] * 2
+
+
 def test_a_level_topic_must_be_there_already() -> None:
     tried = Tried(FakeConnection(None, delays=False))
-    with pytest.raises(NoDelaysError, match="no topic '__delay_30s' of a delay service"):
+    with pytest.raises(NoDelaysError, match="no topic '__delay_30s', or any other"):
         tried.send(delay="30s")
 
 

@@ -27,6 +27,8 @@ from headwater.wire.cluster_messages.describe_delayed import (
 
 #: Of one partition, since they are read in one go.
 MESSAGES_MAX: Final = 1000
+#: Of those that are due in one millisecond, so many can be paged through.
+SKIP_MAX: Final = 100_000
 #: Of one answer.
 LISTED_MAX: Final = 10_000
 LISTED_BYTES_MAX: Final = 4 << 20
@@ -67,7 +69,7 @@ class _Described:
                 limit = min(MESSAGES_MAX, self._count_left)
                 found = delays.find(MessageName(asked.offset, asked.sender_id))
             elif limit > 0:
-                found = delays.between(asked.from_ms, asked.to_ms, limit + 1)
+                found = delays.between(asked.from_ms, asked.to_ms, limit + 1, asked.skip)
             else:
                 found = []
             counts = delays.counts(self._broker.clock.wall_ms())
@@ -99,6 +101,11 @@ def _check(asked: DescribeDelayedPartition) -> None:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
             "A message is named by its offset or by its sender's id, not by both.",
+        )
+    if not 0 <= asked.skip <= SKIP_MAX:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"A list cannot leave out {asked.skip} messages: {SKIP_MAX} at most, and 0 at least.",
         )
     if asked.limit < 0:
         raise KafkaError(

@@ -23,6 +23,7 @@ _COUNTERS: Final = (
     ("delivered", "Messages that were delivered here."),
     ("cancelled", "Messages that were cancelled."),
     ("expired", "Messages that were not delivered because headwater-expire-at was over."),
+    ("deleted", "Messages that waited and were taken by DeleteRecords."),
     ("unknown", "Changes of messages that did not wait, or not any more."),
     ("rolled_bytes", "Bytes of messages that were written again before their segment went."),
 )

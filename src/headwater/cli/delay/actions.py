@@ -44,13 +44,14 @@ _STATS: Final = (
     Column("DELIVERED", "delivered", is_number=True),
     Column("CANCELLED", "cancelled", is_number=True),
     Column("EXPIRED", "expired", is_number=True),
+    Column("DELETED", "deleted", is_number=True),
     Column("UNKNOWN", "unknown", is_number=True),
 )
 _STATS_IN_JSON: Final = tuple(
     Column("", key)
     for key in (
         "topic", "partition", "waiting", "waiting_bytes", "due_within_minute", "next_due_ms",
-        "delivered", "cancelled", "expired", "unknown", "rolled_bytes", "index_bytes",
+        "delivered", "cancelled", "expired", "deleted", "unknown", "rolled_bytes", "index_bytes",
     )
 )  # fmt: skip
 

@@ -106,9 +106,7 @@ def list_messages(
             "--to", metavar="TIME", help="Only what is due then or sooner.", show_default="any"
         ),
     ] = None,
-    limit: Annotated[
-        int, typer.Option("--limit", min=1, max=1000, help="List so many at most.")
-    ] = 100,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="List so many at most.")] = 100,
     partition: Annotated[
         int | None,
         typer.Option("--partition", min=0, help="Only this partition.", show_default="all"),

@@ -103,7 +103,7 @@ def parse_moment_ms(text: str) -> int:
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
-def parse_duration_ms(text: str) -> int:
+def parse_iso_duration_ms(text: str) -> int:
     """Milliseconds of an ISO duration of days and smaller units: P7D, PT1H30M, P1DT0.5S."""
     match = _DURATION.fullmatch(text)
     if match is None or all(match[unit] is None for unit in _UNITS_MS):

@@ -9,7 +9,7 @@ import typer
 from headwater.cli.groups.offset_reset import (
     OffsetReset,
     ResetKind,
-    parse_duration_ms,
+    parse_iso_duration_ms,
     parse_moment_ms,
 )
 
@@ -45,7 +45,7 @@ def parse_reset(
         given.append(OffsetReset(ResetKind.TIME, max(0, parse_moment_ms(to_datetime))))
     if by_duration is not None:
         now_ms = int(time.time() * 1000)
-        begin_ms = max(0, now_ms - parse_duration_ms(by_duration))
+        begin_ms = max(0, now_ms - parse_iso_duration_ms(by_duration))
         given.append(OffsetReset(ResetKind.TIME, begin_ms))
     if from_file is not None:
         given.append(None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -93,7 +94,9 @@ async def _delete(
 
     if not as_json:
         print("Executing records delete operation")
+    before = await _deleted_waiting(connection, offsets)
     outcomes = await OffsetOperations(connection).delete_records(offsets, raise_errors=False)
+    after = await _deleted_waiting(connection, offsets) if before else {}
     if not as_json:
         print("Records delete operation completed:")
     entries: list[dict[str, object]] = []
@@ -105,12 +108,42 @@ async def _delete(
             entries.append(place | failure_fields(outcome))
             print(f"headwater: {outcome}", file=sys.stderr)
         else:
-            entries.append(place | {"low_watermark": outcome})
+            entry: dict[str, object] = place | {"low_watermark": outcome}
             if not as_json:
                 print(f"partition: {key}\tlow_watermark: {outcome}")
+            # A leader that has changed meanwhile has counted for itself.
+            gone_count = after.get(key, 0) - before.get(key, 0)
+            if gone_count > 0:
+                entry["deleted_waiting"] = gone_count
+                _tell_waiting(key, gone_count)
+            entries.append(entry)
     if as_json:
         print_document({"partitions": entries})
     return has_failed
+
+
+async def _deleted_waiting(
+    connection: ClusterConnection, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """How many messages that waited for their time were deleted so far, where a broker tells."""
+    from headwater.base.errors import KafkaError
+    from headwater.client.admin import DelayedOperations
+
+    try:
+        topics = list(dict.fromkeys(partition.topic for partition in partitions))
+        stats = await DelayedOperations(connection).delayed_stats(topics)
+    except KafkaError:
+        return {}  # Apache Kafka delays nothing; and deleting tells what else is wrong.
+    return {key: each.deleted for key, each in stats.items() if not isinstance(each, KafkaError)}
+
+
+def _tell_waiting(partition: TopicPartition, count: int) -> None:
+    messages = "message that waited for its" if count == 1 else "messages that waited for their"
+    went = "was" if count == 1 else "were"
+    print(
+        f"headwater: {count} {messages} time in {partition} {went} deleted with the records.",
+        file=sys.stderr,
+    )
 
 
 def _read_offsets(path: str) -> dict[TopicPartition, int]:

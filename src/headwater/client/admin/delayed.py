@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.base.message_id import MessageId
+from headwater.client.admin.delayed_pages import DelayedPages
 from headwater.client.admin.delayed_requests import Change, DelayedRequests, Found, Question
 from headwater.client.admin.outcomes import Operations, Outcomes, raised_or_returned, require_all
 from headwater.client.admin.topics import TopicOperations
@@ -21,6 +22,7 @@ from headwater.client.delay_times import DelayLike, MomentLike, due_ms_of, momen
 from headwater.client.given_items import given_names, given_number, given_topic
 from headwater.client.kafka_errors import ResourceNotFoundError
 from headwater.client.message_id import MessageLike, SenderId, sender_id_bytes
+from headwater.wire.cluster_messages.describe_delayed import DescribedMessage
 
 LISTED: Final = 100
 _LONG_MAX: Final = 2**63 - 1
@@ -63,6 +65,8 @@ class DelayedStats(NamedTuple):
     unknown: int
     rolled_bytes: int
     index_bytes: int
+    #: What DeleteRecords took; 0 from brokers that do not tell.
+    deleted: int
 
 
 class DelayedOperations(Operations):
@@ -77,20 +81,24 @@ class DelayedOperations(Operations):
         due_to: MomentLike = _LONG_MAX,
         limit: int = LISTED,
     ) -> DelayedListing:
-        """The first messages of a topic that are due from and to these times, both included."""
+        """The first messages of a topic that are due from and to these times, both included.
+
+        Brokers answer with a page at a time; what is delivered or changed meanwhile may be missing.
+        """
         limit = given_number(limit, "The limit", lowest=1)
-        question = Question(
-            from_ms=moment_ms_of(due_from, "due_from"),
-            to_ms=moment_ms_of(due_to, "due_to"),
-            limit=limit,
-        )
+        from_ms, to_ms = moment_ms_of(due_from, "due_from"), moment_ms_of(due_to, "due_to")
         asked = await self._partitions(given_topic(topic), partitions)
-        found = require_all(await self._requests.describe(dict.fromkeys(asked, question)))
+        pages = {key: DelayedPages(from_ms, to_ms, limit) for key in asked}
+        while questions := {
+            key: question for key, each in pages.items() if (question := each.question())
+        }:
+            for key, found in require_all(await self._requests.describe(questions)).items():
+                pages[key].add(found.messages, has_more=found.has_more)
         messages = sorted(
-            (message for answer in found.values() for message in _messages(answer)),
+            (_message(key, each) for key, some in pages.items() for each in some.messages),
             key=lambda message: (message.due_ms, message.id),
         )
-        has_more = len(messages) > limit or any(answer.has_more for answer in found.values())
+        has_more = len(messages) > limit or any(each.has_more for each in pages.values())
         return DelayedListing(messages[:limit], has_more)
 
     async def describe_delayed(
@@ -248,18 +256,19 @@ def _not_found(name: MessageId | SenderId) -> KafkaError:
 
 
 def _messages(found: Found) -> list[DelayedMessage]:
-    return [
-        DelayedMessage(
-            MessageId(*found.topic_partition, message.offset),
-            message.due_ms,
-            message.sent_ms,
-            None if message.expires_ms < 0 else message.expires_ms,
-            message.sender_id or None,
-            message.key,
-            message.size_bytes,
-        )
-        for message in found.messages
-    ]
+    return [_message(found.topic_partition, message) for message in found.messages]
+
+
+def _message(partition: TopicPartition, message: DescribedMessage) -> DelayedMessage:
+    return DelayedMessage(
+        MessageId(*partition, message.offset),
+        message.due_ms,
+        message.sent_ms,
+        None if message.expires_ms < 0 else message.expires_ms,
+        message.sender_id or None,
+        message.key,
+        message.size_bytes,
+    )
 
 
 def _stats(found: Found) -> DelayedStats:
@@ -275,4 +284,5 @@ def _stats(found: Found) -> DelayedStats:
         counts.unknown,
         counts.rolled_bytes,
         counts.index_bytes,
+        counts.deleted,
     )

@@ -43,6 +43,7 @@ class Question(NamedTuple):
     from_ms: int = 0
     to_ms: int = 2**63 - 1
     limit: int = 0
+    skip: int = 0
 
 
 class Found(NamedTuple):

@@ -14,7 +14,7 @@ levels: 17 s becomes 30 s, which is 13 s too late. Everything here is pure.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from headwater.base.durations import parse_duration_ms, show_duration
@@ -72,6 +72,21 @@ def parse_levels(text: str) -> tuple[Level, ...]:
 
 
 LEVELS: Final = parse_levels(LEVELS_TEXT)
+
+
+def levels_among(topics: Iterable[str]) -> tuple[Level, ...]:
+    """The levels, rising, whose topics are among these."""
+    found = set()
+    for topic in topics:
+        if topic.startswith(DELAY_TOPIC_PREFIX):
+            try:
+                level = Level(parse_duration_ms(topic.removeprefix(DELAY_TOPIC_PREFIX)))
+            except ValueError:
+                continue  # Such as the topic of what could not be forwarded.
+            # Other spellings of a delay are topics that nobody forwards from.
+            if level.topic == topic and 0 < level.delay_ms <= _LEVEL_MS_MAX:
+                found.add(level)
+    return tuple(sorted(found))
 
 
 def level_for(delay_ms: int, levels: Sequence[Level] = LEVELS) -> Level:

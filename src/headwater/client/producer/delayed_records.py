@@ -3,13 +3,14 @@
 Brokers of Headwater say that they delay by serving AlterDelayed, and a topic of theirs says in
 `delay.mode` what counts: headers, or the time of the record. Where it is off they would pass over
 the header in silence, so the first delayed record for a topic asks, and is refused here. Other
-clusters have delay levels: topics that a delay service forwards from, if one runs. What was learned
-is kept for a while; records that are not delayed never ask.
+clusters have delay levels: topics that a delay service forwards from, if one runs; which ones there
+are says which levels that service has. What was learned is kept for a while; records that are not
+delayed never ask.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 from typing import Final
 
@@ -17,8 +18,14 @@ from headwater.base.durations import LONG_MAX
 from headwater.base.errors import ErrorCode
 from headwater.client.connection.cluster_connection import ClusterConnection
 from headwater.client.connection.cluster_metadata import PartitionInfo
-from headwater.client.errors import UnknownTopicError, topic_refusal
-from headwater.client.producer.delay_levels import level_record
+from headwater.client.errors import topic_refusal
+from headwater.client.producer.delay_levels import (
+    LEVELS,
+    Level,
+    level_for,
+    level_record,
+    levels_among,
+)
 from headwater.client.producer.errors import NoDelaysError
 from headwater.client.producer.intake.delay_request import DelayRequest
 from headwater.client.producer.intake.serializers import checked_headers
@@ -29,11 +36,7 @@ from headwater.wire.messages.describe_configs import (
     DescribeConfigsResource,
     DescribeConfigsResponse,
 )
-from headwater.wire.messages.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataResponse,
-)
+from headwater.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 #: How long what a topic said is believed.
 _KNOWN_S: Final = 300.0
@@ -76,24 +79,27 @@ class DelayedRecords:
         self._now_s = now_s
         #: How each topic's records are made to wait, and until when that is believed.
         self._ways: dict[str, tuple[DelayWay, float]] = {}
-        self._level_topics: set[str] = set()
+        #: The levels of the delay service, rising, as of the last time that somebody asked.
+        self._levels: tuple[Level, ...] = ()
 
     def ready(self, record: ProducerRecord, asked: DelayRequest) -> ProducerRecord | None:
         """The record as it has to be sent; None if the cluster must be asked first."""
         way, until_s = self._ways.get(record.topic, (None, 0.0))
         if way is None or self._now_s() >= until_s:
             return None
-        made = _made(record, asked, way, self._wall_ms())
-        if way is DelayWay.LEVEL_TOPIC and made.topic not in self._level_topics:
-            return None
-        return made
+        return _made(record, asked, way, self._wall_ms(), self._levels)
 
     async def prepare(self, record: ProducerRecord, asked: DelayRequest) -> ProducerRecord:
         """The same, after asking the cluster."""
         way = await self._find_way(record.topic)
-        made = _made(record, asked, way, self._wall_ms())
+        now_ms = self._wall_ms()
         if way is DelayWay.LEVEL_TOPIC:
-            await self._check_level_topic(made.topic)
+            self._levels = await self._find_levels()
+            if not self._levels:
+                # Before anybody is told what such a service could not do either.
+                _made(record, asked, way, now_ms, LEVELS)
+                raise NoDelaysError.level(level_for(asked.delay_from(now_ms)).topic)
+        made = _made(record, asked, way, now_ms, self._levels)
         self._ways[record.topic] = (way, self._now_s() + _KNOWN_S)
         return made
 
@@ -126,35 +132,30 @@ class DelayedRecords:
             attempt, f"Asking for delay.mode of topic {topic!r}", timeout_s=self._timeout_s
         )
 
-    async def _check_level_topic(self, level_topic: str) -> None:
-        """Raise unless it is there: one that came into being by this record nobody forwards."""
-
+    async def _find_levels(self) -> tuple[Level, ...]:
+        """Those whose topics are there: one that came into being by a record nobody forwards."""
         # Asked for here: what the producer knows of topics is its upkeep's to learn.
-        request = MetadataRequest(
-            topics=[MetadataRequestTopic(name=level_topic)], allow_auto_topic_creation=False
-        )
+        request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
 
-        async def attempt() -> None:
+        async def attempt() -> tuple[Level, ...]:
             response = await self._connection.ask(request, MetadataResponse)
-            for topic in response.topics:
-                if topic.error_code:
-                    raise topic_refusal(topic.error_code, None, level_topic)
+            return levels_among(topic.name or "" for topic in response.topics)
 
-        try:
-            await self._connection.retrying(
-                attempt, f"Looking up topic {level_topic!r}", timeout_s=self._timeout_s
-            )
-        except UnknownTopicError:
-            raise NoDelaysError.level(level_topic) from None
-        self._level_topics.add(level_topic)
+        return await self._connection.retrying(
+            attempt, "Looking up the topics of a delay service", timeout_s=self._timeout_s
+        )
 
 
 def _made(
-    record: ProducerRecord, asked: DelayRequest, way: DelayWay, now_ms: int
+    record: ProducerRecord,
+    asked: DelayRequest,
+    way: DelayWay,
+    now_ms: int,
+    levels: Sequence[Level],
 ) -> ProducerRecord:
     headers = checked_headers(record.headers)
     if way is DelayWay.LEVEL_TOPIC:
-        return _for_level(record, asked, now_ms)
+        return _for_level(record, asked, now_ms, levels)
     if not asked.has_time and way is DelayWay.HEADER:
         raise ValueError(
             f"delay_id and expire_at are for records that wait, and those of {record.topic!r} do "
@@ -171,7 +172,9 @@ def _made(
     return record._replace(headers=(*headers, *asked.due_headers(), *asked.other_headers()))
 
 
-def _for_level(record: ProducerRecord, asked: DelayRequest, now_ms: int) -> ProducerRecord:
+def _for_level(
+    record: ProducerRecord, asked: DelayRequest, now_ms: int, levels: Sequence[Level]
+) -> ProducerRecord:
     if asked.other_headers() or not asked.has_time:
         raise NoDelaysError.options()
     made = level_record(
@@ -179,5 +182,6 @@ def _for_level(record: ProducerRecord, asked: DelayRequest, now_ms: int) -> Prod
         asked.delay_from(now_ms),
         checked_headers(record.headers),
         partition=record.partition,
+        levels=levels,
     )
     return record._replace(topic=made.topic, headers=made.headers, partition=None)

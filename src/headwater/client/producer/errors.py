@@ -41,7 +41,8 @@ class NoDelaysError(InvalidConfigError):
     def level(cls, level_topic: str) -> "NoDelaysError":
         return cls(
             f"Nothing delays records here: this cluster has no delayed delivery of its own, and no "
-            f"topic {level_topic!r} of a delay service, which `headwater delay-service` runs."
+            f"topic {level_topic!r}, or any other, of a delay service, which `headwater "
+            "delay-service` runs."
         )
 
     @classmethod

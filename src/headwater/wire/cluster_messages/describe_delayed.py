@@ -1,18 +1,20 @@
-"""DescribeDelayed (private API 10003, version 0): which messages wait in partitions, and how many.
+"""DescribeDelayed (private API 10003, versions 0 and 1): messages that wait in partitions.
 
 A partition is asked for one message, by its offset; or, if that is -1, for those of a sender's id;
 or, if that is empty, for the first `limit` that are due from `from_ms` to `to_ms`, both included,
-soonest first. With a limit of 0 it answers with its counts alone, which every answer has.
+soonest first; from version 1 on without the first `skip` of these, so that a list can go on. With
+a limit of 0 it answers with its counts alone, which every answer has.
 """
 
 from headwater.wire.schema import NEW, Field, Message, Struct, VersionRange
 
-_V0 = (0, 0)
+_ALL = (0, 1)
+_V1 = (1, 1)
 _LONG_MAX = 2**63 - 1
 
 
 class DescribeDelayedPartition(Struct):
-    __slots__ = ("from_ms", "limit", "offset", "partition_index", "sender_id", "to_ms")
+    __slots__ = ("from_ms", "limit", "offset", "partition_index", "sender_id", "skip", "to_ms")
 
     def __init__(
         self,
@@ -23,6 +25,7 @@ class DescribeDelayedPartition(Struct):
         from_ms: int = 0,
         to_ms: int = _LONG_MAX,
         limit: int = 0,
+        skip: int = 0,
     ) -> None:
         self.partition_index = partition_index
         self.offset = offset
@@ -30,14 +33,16 @@ class DescribeDelayedPartition(Struct):
         self.from_ms = from_ms
         self.to_ms = to_ms
         self.limit = limit
+        self.skip = skip
 
     FIELDS = (
-        Field("partition_index", "int32", _V0),
-        Field("offset", "int64", _V0),
-        Field("sender_id", "bytes", _V0),
-        Field("from_ms", "int64", _V0),
-        Field("to_ms", "int64", _V0),
-        Field("limit", "int32", _V0),
+        Field("partition_index", "int32", _ALL),
+        Field("offset", "int64", _ALL),
+        Field("sender_id", "bytes", _ALL),
+        Field("from_ms", "int64", _ALL),
+        Field("to_ms", "int64", _ALL),
+        Field("limit", "int32", _ALL),
+        Field("skip", "int32", _V1),
     )
 
 
@@ -49,8 +54,8 @@ class DescribeDelayedTopic(Struct):
         self.partitions = [] if partitions is NEW else partitions
 
     FIELDS = (
-        Field("name", "string", _V0),
-        Field("partitions", DescribeDelayedPartition, _V0, array=True),
+        Field("name", "string", _ALL),
+        Field("partitions", DescribeDelayedPartition, _ALL, array=True),
     )
 
 
@@ -61,10 +66,10 @@ class DescribeDelayedRequest(Message):
         self.topics = [] if topics is NEW else topics
 
     API_KEY = 10_003
-    VERSIONS = VersionRange(0, 0)
+    VERSIONS = VersionRange(0, 1)
     FLEXIBLE_SINCE = 0
 
-    FIELDS = (Field("topics", DescribeDelayedTopic, _V0, array=True),)
+    FIELDS = (Field("topics", DescribeDelayedTopic, _ALL, array=True),)
 
 
 class DescribedMessage(Struct):
@@ -92,13 +97,13 @@ class DescribedMessage(Struct):
         self.size_bytes = size_bytes
 
     FIELDS = (
-        Field("offset", "int64", _V0),
-        Field("due_ms", "int64", _V0),
-        Field("sent_ms", "int64", _V0),
-        Field("expires_ms", "int64", _V0),
-        Field("sender_id", "bytes", _V0),
-        Field("key", "bytes", _V0, nullable=_V0),
-        Field("size_bytes", "int64", _V0),
+        Field("offset", "int64", _ALL),
+        Field("due_ms", "int64", _ALL),
+        Field("sent_ms", "int64", _ALL),
+        Field("expires_ms", "int64", _ALL),
+        Field("sender_id", "bytes", _ALL),
+        Field("key", "bytes", _ALL, nullable=_ALL),
+        Field("size_bytes", "int64", _ALL),
     )
 
 
@@ -107,6 +112,7 @@ class DescribedCounts(Struct):
 
     __slots__ = (
         "cancelled",
+        "deleted",
         "delivered",
         "due_within_minute",
         "expired",
@@ -131,6 +137,7 @@ class DescribedCounts(Struct):
         unknown: int = 0,
         rolled_bytes: int = 0,
         index_bytes: int = 0,
+        deleted: int = 0,
     ) -> None:
         self.waiting = waiting
         self.waiting_bytes = waiting_bytes
@@ -142,18 +149,20 @@ class DescribedCounts(Struct):
         self.unknown = unknown
         self.rolled_bytes = rolled_bytes
         self.index_bytes = index_bytes
+        self.deleted = deleted
 
     FIELDS = (
-        Field("waiting", "int64", _V0),
-        Field("waiting_bytes", "int64", _V0),
-        Field("due_within_minute", "int64", _V0),
-        Field("next_due_ms", "int64", _V0),
-        Field("delivered", "int64", _V0),
-        Field("cancelled", "int64", _V0),
-        Field("expired", "int64", _V0),
-        Field("unknown", "int64", _V0),
-        Field("rolled_bytes", "int64", _V0),
-        Field("index_bytes", "int64", _V0),
+        Field("waiting", "int64", _ALL),
+        Field("waiting_bytes", "int64", _ALL),
+        Field("due_within_minute", "int64", _ALL),
+        Field("next_due_ms", "int64", _ALL),
+        Field("delivered", "int64", _ALL),
+        Field("cancelled", "int64", _ALL),
+        Field("expired", "int64", _ALL),
+        Field("unknown", "int64", _ALL),
+        Field("rolled_bytes", "int64", _ALL),
+        Field("index_bytes", "int64", _ALL),
+        Field("deleted", "int64", _V1),
     )
 
 
@@ -187,12 +196,12 @@ class DescribedDelayedPartition(Struct):
         self.counts = DescribedCounts() if counts is NEW else counts
 
     FIELDS = (
-        Field("partition_index", "int32", _V0),
-        Field("error_code", "int16", _V0),
-        Field("error_message", "string", _V0, nullable=_V0),
-        Field("messages", DescribedMessage, _V0, array=True),
-        Field("has_more", "bool", _V0),
-        Field("counts", DescribedCounts, _V0),
+        Field("partition_index", "int32", _ALL),
+        Field("error_code", "int16", _ALL),
+        Field("error_message", "string", _ALL, nullable=_ALL),
+        Field("messages", DescribedMessage, _ALL, array=True),
+        Field("has_more", "bool", _ALL),
+        Field("counts", DescribedCounts, _ALL),
     )
 
 
@@ -206,8 +215,8 @@ class DescribedDelayedTopic(Struct):
         self.partitions = [] if partitions is NEW else partitions
 
     FIELDS = (
-        Field("name", "string", _V0),
-        Field("partitions", DescribedDelayedPartition, _V0, array=True),
+        Field("name", "string", _ALL),
+        Field("partitions", DescribedDelayedPartition, _ALL, array=True),
     )
 
 
@@ -218,7 +227,7 @@ class DescribeDelayedResponse(Message):
         self.topics = [] if topics is NEW else topics
 
     API_KEY = 10_003
-    VERSIONS = VersionRange(0, 0)
+    VERSIONS = VersionRange(0, 1)
     FLEXIBLE_SINCE = 0
 
-    FIELDS = (Field("topics", DescribedDelayedTopic, _V0, array=True),)
+    FIELDS = (Field("topics", DescribedDelayedTopic, _ALL, array=True),)

@@ -75,6 +75,10 @@ RECORD_CARDS: Final = (
         notes={0: "an offset for each partition; -1 means the high watermark"},
     ),
     ApiCard(ApiKey.DESCRIBE_PRODUCERS, access=(Access(Operation.READ, Resource.TOPIC),)),
-    ApiCard(ApiKey.DESCRIBE_DELAYED, access=(Access(Operation.READ, Resource.TOPIC),)),
+    ApiCard(
+        ApiKey.DESCRIBE_DELAYED,
+        access=(Access(Operation.READ, Resource.TOPIC),),
+        notes={1: "lists go on where another ended; how many DeleteRecords took"},
+    ),
     ApiCard(ApiKey.ALTER_DELAYED, access=(Access(Operation.WRITE, Resource.TOPIC),)),
 )
