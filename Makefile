@@ -15,7 +15,7 @@ ALL := $(VENV)/.all
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help venv spark run demo quick test test-full soak bench bench-client bench-cluster bench-delay bench-log bench-spark lint format docs clean
+.PHONY: help venv spark run demo quick test test-full soak bench bench-client bench-cluster bench-delay bench-log bench-retry bench-spark lint format docs clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ bench-cluster: $(ALL)  ## Measure a cluster against one of Apache Kafka: ARGS=--
 
 bench-delay: $(ALL)  ## Measure how late delayed messages are, and what they cost: ARGS=--quick for a short run
 	$(BIN)/python -m bench.delay $(ARGS)
+
+bench-retry: $(ALL)  ## Measure workers beside plain consumers, failures and redrives: ARGS=--quick for a short run
+	$(BIN)/python -m bench.retry $(ARGS)
 
 bench-spark: $(ALL)  ## Measure our Spark connector against Spark's own for Kafka: ARGS=--quick for a short run
 	$(BIN)/python -m bench.spark $(ARGS)

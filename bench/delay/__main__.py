@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench.bench_command import BenchParser, BenchReport, made_directories, run_bench
+from bench.curves import as_json, as_markdown
 from bench.delay import burst, cost, lateness, unchanged, waiting
-from bench.delay.report import as_json, as_markdown, draw, facts
+from bench.delay.report import draw, facts
 from bench.delay.run import DelayResults, Run
 from bench.delay.sizes import FULL, QUICK, TINY
 

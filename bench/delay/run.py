@@ -9,20 +9,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from bench.bench_run import BenchRun, Outcome
+from bench.bench_run import BenchRun
 from bench.broker.raw_client import RawClient
+from bench.curves import CurveResults
 from bench.delay.sizes import Sizes
-from bench.table import Row
 from headwater.testing.broker_process import BrokerProcess
 
 DELAYED: Final = {"delay.mode": "header"}
 
 
 @dataclass(slots=True)
-class DelayResults(Outcome):
-    rows: list[Row] = field(default_factory=list)
-    #: Latencies to draw, in ms, by what they are of.
-    curves: dict[str, list[float]] = field(default_factory=dict)
+class DelayResults(CurveResults):
+    """Curves are of lateness."""
 
 
 @dataclass(slots=True)

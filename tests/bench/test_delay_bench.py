@@ -9,9 +9,10 @@ import pytest
 
 from bench.bench_command import BenchReport
 from bench.broker.raw_client import RawClient
+from bench.curves import as_json, as_markdown
 from bench.delay import __main__ as bench_main
 from bench.delay.load import due_batches, now_ms, produce, receive_due
-from bench.delay.report import as_json, as_markdown, draw
+from bench.delay.report import draw
 from bench.delay.run import DelayResults, Run
 from bench.delay.sizes import TINY
 from bench.rounds import Comparison

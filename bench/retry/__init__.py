@@ -1,0 +1,1 @@
+"""`make bench-retry`: what workers cost where nothing fails, and what failures cost them."""
