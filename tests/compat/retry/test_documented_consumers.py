@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -19,12 +19,14 @@ from headwater.wire.delayed.headers import (
     DLQ_MESSAGE_HEADER,
     ORIGIN_HEADER,
 )
+from tests.support.kafka.node import require_java_client
 from tests.support.waiting import eventually
 
 _GUIDE = Path(__file__).parents[3] / "docs" / "retry.md"
 _PYTHON = re.compile(
     r"^With (?P<client>[^\n]+):\n\n```python\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE
 )
+_JAVA = re.compile(r"^```java\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
 _TIMEOUT_S = 60.0
 
 SNIPPETS = {each["client"]: each["text"] for each in _PYTHON.finditer(_GUIDE.read_text())}
@@ -40,6 +42,23 @@ def handle(value):
     if value == b"end":
         os._exit(0)
 
+"""
+
+#: The same for Java; a source file may have several classes, of which the first is run.
+_JAVA_HANDLER = """
+class Handler {
+    static void handle(byte[] value) {
+        String text = new String(value);
+        System.out.println(text);
+        System.out.flush();
+        if (text.equals("bad")) {
+            throw new IllegalArgumentException("no such customer");
+        }
+        if (text.equals("end")) {
+            Runtime.getRuntime().halt(0);
+        }
+    }
+}
 """
 
 
@@ -77,9 +96,24 @@ def test_the_guide_has_a_consumer_for_each_client() -> None:
 @pytest.mark.parametrize("client", SNIPPETS)
 def test_a_stock_client_sends_on_what_it_cannot_handle(client: str, running: RunningBroker) -> None:
     program = _HANDLER + SNIPPETS[client].replace("127.0.0.1:9092", running.bootstrap)
-    with subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", program], stdout=subprocess.PIPE, text=True
-    ) as process:
+    check_consumer([sys.executable, "-W", "ignore", "-c", program], running)
+
+
+@pytest.mark.kafka
+def test_javas_client_sends_on_what_it_cannot_handle(
+    running: RunningBroker, tmp_path: Path
+) -> None:
+    [snippet] = _JAVA.findall(_GUIDE.read_text())
+    source = tmp_path / "Billing.java"
+    source.write_text(snippet.replace("127.0.0.1:9092", running.bootstrap) + _JAVA_HANDLER)
+    java = require_java_client()
+    flags = ("-Xmx256m", *java.quick_start_flags)
+    check_consumer(java.command(str(source), jvm_flags=flags), running)
+
+
+def check_consumer(command: Sequence[str], running: RunningBroker) -> None:
+    """A record that keeps failing holds up nobody, and is a dead letter in the end."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             with Producer(bootstrap_servers=running.bootstrap) as producer:
                 place = producer.send("orders", b"bad", b"key").result()
