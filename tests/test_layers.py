@@ -172,6 +172,7 @@ _ROOMS: dict[str, dict[str, set[str]]] = {
     },
     "delivery": {
         "delay_service": set(),
+        "retry_service": {"delay_service", "worker"},
         "worker": set(),
     },
     "delivery.worker": {
@@ -195,6 +196,7 @@ _ROOMS: dict[str, dict[str, set[str]]] = {
         "perf": {"options", "output", "records"},
         "pipeline": {"options", "output"},
         "records": {"options", "output"},
+        "retry_service": {"delay_service", "options"},
         "retry": {"options", "output"},
         "serve": set(),
         "topics": {"options", "output"},

@@ -90,6 +90,9 @@ SUBCOMMANDS: Final = {
     "delay-service": Subcommand(
         "delay_service.command", "Forward records of delay topics when their time has come."
     ),
+    "retry-service": Subcommand(
+        "retry_service.command", "Keep what a group cannot handle, beside any Kafka."
+    ),
     "metrics": Subcommand("metrics.command", "Show what brokers count."),
     "doctor": Subcommand("doctor.command", "Say what is wrong with a broker or a cluster."),
     "perf": Subcommand("perf.command", "Measure any Kafka-compatible cluster."),

@@ -86,6 +86,8 @@ class DelayState:
         self._changed_at: dict[int, int] = {}
         #: Dead letters, by the offset that names them, in the order in which they were armed.
         self.dead: dict[int, OrderKey] = {}
+        #: Since this state was made.
+        self.given_up_count = 0
         self.cancelled_count = 0
         self.unknown_count = 0
 
@@ -151,6 +153,8 @@ class DelayState:
             if each.original != NONE:
                 self._replace(each.original, key, armed_offset)
             self._add(each.offset if each.original == NONE else each.original, key)
+            if due_ms >= NEVER_MS and each.original == NONE:
+                self.given_up_count += 1
             if each.sender_id:
                 self.index.ids.add(each.sender_id.encode("utf-8", "surrogateescape"), each.offset)
             self._on_armed(key, record)

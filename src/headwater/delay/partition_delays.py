@@ -27,6 +27,7 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.threads import RunInThread
 from headwater.delay.answers import WaitingAnswers
 from headwater.delay.checkpointing import Checkpointing
+from headwater.delay.dead_letters.breaker_watch import BreakerWatch
 from headwater.delay.dead_letters.moves import DeadLetterMoves
 from headwater.delay.dead_letters.moving import Moving
 from headwater.delay.delay_state import DelayState
@@ -85,6 +86,7 @@ class PartitionDelays:
         self.rolling = Rolling(partition)
         self.answers = WaitingAnswers(partition, self)
         self.moving = Moving(partition, environment.moves, environment.run_in_thread, self)
+        self.breaker = BreakerWatch(partition)
         self._moving_task: asyncio.Task[None] | None = None
         self._state: DelayState | None = None
         #: Counts how often what was read turned out to be cut off.
@@ -279,7 +281,11 @@ class PartitionDelays:
                 return False
             if state.applied_offset == applied_offset:  # Nobody asked for it in the meantime.
                 state.apply_all(part)
-        state.waiting.is_complete = True
+        if state.waiting.is_complete:
+            self.breaker.look(state, self._clock.wall_ms())
+        else:
+            state.waiting.is_complete = True
+            self.breaker.begin(state)
         return True
 
     async def _bring_near(self, state: DelayState) -> bool:

@@ -54,6 +54,16 @@ class TooMuchWaitsError(KafkaError):
     code = ErrorCode.POLICY_VIOLATION
 
 
+class BreakerOpenError(KafkaError):
+    """Too many records of a retry topic are given up, and `retry.breaker.pause` has others wait.
+
+    The protocol has no code for it. This is the one after which producers of every make try again
+    with the same batch, until their own time is over.
+    """
+
+    code = ErrorCode.NOT_ENOUGH_REPLICAS
+
+
 class InvalidTimestampError(KafkaError):
     """A record's timestamp is further from the broker's clock than the topic allows.
 

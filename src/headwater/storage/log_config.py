@@ -49,6 +49,16 @@ _LEVELS_MS = tuple(
 )
 
 
+class BreakerRules(NamedTuple):
+    """From how many dead letters on the breaker of a retry topic's partition is open."""
+
+    #: So many within the window; 0 for never.
+    letters: int = 100
+    window_ms: int = 60_000
+    #: Whether dead letters are refused while it is open, and not only spoken of.
+    is_pausing: bool = False
+
+
 class RetryRules(NamedTuple):
     """How often records of a retry topic are tried again, after which delays, and what then."""
 
@@ -58,6 +68,9 @@ class RetryRules(NamedTuple):
     dead_letter_topic: str = ""
     #: By how much of itself a delay may be longer, at random.
     jitter: float = 0.0
+    #: The consumer group whose failures these are; empty for what the topic's name says.
+    group: str = ""
+    breaker: BreakerRules = BreakerRules()
 
 
 class DelayRules(NamedTuple):

@@ -27,6 +27,7 @@ from headwater.base.settings import (
 )
 from headwater.storage.log_config import (
     LONG_MAX,
+    BreakerRules,
     DelayMode,
     DelayRules,
     LogConfig,
@@ -151,6 +152,21 @@ _DELAYS = [
     Setting("log.retry.dead.letter.topic", _STRING, "", "Where a record of a retry topic goes when "
             "it is given up: a topic with errors.deadletterqueue.group.enable=true; not in Kafka.",
             dynamic=_DYNAMIC, topic_name="retry.dead.letter.topic"),
+    Setting("log.retry.group", _STRING, "", "The consumer group whose failures a retry topic "
+            "takes, by which its queues are found and dead letters are marked; empty for what "
+            "follows 'retry.' in the topic's name; not in Kafka.",
+            dynamic=_DYNAMIC, topic_name="retry.group"),
+    Setting("log.retry.breaker.letters", _INT, 100, "How many dead letters of one partition within "
+            "retry.breaker.window.ms open its breaker, which a metric, the log and 'headwater "
+            "doctor' tell; 0 for never; not in Kafka.",
+            lower=0, dynamic=_DYNAMIC, topic_name="retry.breaker.letters"),
+    Setting("log.retry.breaker.window.ms", _LONG, 60_000, "Over which time dead letters are "
+            "counted for retry.breaker.letters; not in Kafka.",
+            lower=1, dynamic=_DYNAMIC, topic_name="retry.breaker.window.ms"),
+    Setting("log.retry.breaker.pause", _BOOLEAN, False, "Whether dead letters are refused while "
+            "the breaker of their partition is open, with an error after which clients try again: "
+            "whoever has one to send stands still until then; not in Kafka.",
+            dynamic=_DYNAMIC, topic_name="retry.breaker.pause"),
 ]
 _FLUSHING = [
     Setting("log.flush.interval.messages", _LONG, LONG_MAX, "After how many records a log is "
@@ -371,6 +387,12 @@ def _retry_rules(topic: SettingValues, mode: DelayMode, where: str) -> RetryRule
         topic.integer("retry.attempts") or len(delays_ms),
         dead_letter_topic,
         topic.number("retry.jitter"),
+        topic.text("retry.group"),
+        BreakerRules(
+            topic.integer("retry.breaker.letters"),
+            topic.integer("retry.breaker.window.ms"),
+            topic.boolean("retry.breaker.pause"),
+        ),
     )
 
 

@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from headwater.base.ids import TopicPartition
-from headwater.storage.append.delaying import not_due_before
+from headwater.storage.append.delaying import gives_up, not_due_before
 from headwater.storage.append.follower import append_batches
 from headwater.storage.append.forgotten_batches import recall_batches
 from headwater.storage.append.leader import (
@@ -32,9 +32,11 @@ from headwater.storage.append.leader import (
     prepare_batches,
 )
 from headwater.storage.append.unwritten_batches import UnwrittenBatches
+from headwater.storage.breaker import Breaker
 from headwater.storage.disk.files import FileSystem
 from headwater.storage.disk.handles import HandleCache
 from headwater.storage.errors import (
+    BreakerOpenError,
     ExhaustionError,
     LogStorageError,
     OffsetOutOfRangeError,
@@ -122,6 +124,8 @@ class PartitionLog:
         self.shown_end: int | None = None
         #: What waits for its delivery; None where nobody delivers.
         self.waiting: WaitingMessages | None = None
+        #: Of a retry topic's, once its leader knows all that waits.
+        self.breaker: Breaker | None = None
         #: A swap of compacted segments that is under way: see `segment_swap`.
         self.unfinished: UnfinishedChange | None = None
         #: Called around a truncation with the recovery point that must survive a crash.
@@ -149,7 +153,7 @@ class PartitionLog:
         if not headers:
             return AppendResult(self.log_end_offset, self.log_end_offset - 1, NO_TIMESTAMP)
         if headers[0].is_delayed:
-            data, headers = self._admit_delayed(data, headers, origin)
+            data, headers = self._admit_delayed(data, headers, origin, now_ms)
         data = changeable(data)
         headers = assign_offsets(data, headers, self.log_end_offset, leader_epoch, config, now_ms)
         duplicate = self.write(data, headers, origin, now_ms)
@@ -163,9 +167,12 @@ class PartitionLog:
         return AppendResult(headers[0].base_offset, self.log_end_offset - 1, append_time_ms)
 
     def _admit_delayed(
-        self, data: Buffer, headers: list[BatchHeader], origin: AppendOrigin
+        self, data: Buffer, headers: list[BatchHeader], origin: AppendOrigin, now_ms: int
     ) -> PreparedBatches:
-        """A delayed batch as it may be written now; `TooMuchWaitsError` if it may not."""
+        """A delayed batch as it may be written now.
+
+        `TooMuchWaitsError` or `BreakerOpenError` if it may not.
+        """
         header = headers[0]
         if origin is AppendOrigin.CLIENT:
             waiting_bytes = 0 if self.waiting is None else self.waiting.bytes
@@ -174,6 +181,17 @@ class PartitionLog:
                 raise TooMuchWaitsError(
                     f"{waiting_bytes} bytes wait in {self.partition}, and with this batch it were "
                     f"more than delay.pending.max.bytes={allowed_bytes}."
+                )
+            rules = self.config.delay.retry.breaker
+            if (
+                rules.is_pausing
+                and self.breaker is not None
+                and self.breaker.is_open(rules, now_ms)
+                and gives_up(data)
+            ):
+                raise BreakerOpenError(
+                    f"The breaker of {self.partition} is open, for too many records were given up "
+                    "there lately: more are refused until it closes."
                 )
         delivered_until_ms = self.producer_states.delivered_until_ms
         # None of its records is due before it was prepared.

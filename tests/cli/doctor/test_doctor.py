@@ -174,6 +174,13 @@ def test_dead_letters_that_are_held_up_are_told(held_up: int, verdict: Verdict) 
     assert verdicts(check_metrics([Reading(page(), 0, 0)], 3), "dead letters") == []
 
 
+def test_an_open_breaker_of_a_retry_topic_is_told() -> None:
+    for open_count, verdicts_told in ((0, [GOOD]), (2, [PROBLEM, GOOD])):
+        figures = page(dead_letters_held_up=0, retry_breakers_open=open_count)
+        found = list(check_metrics([Reading(figures, 0, 0)], 3))
+        assert verdicts(found, "dead letters") == verdicts_told
+
+
 @pytest.mark.parametrize(
     ("counts", "verdict"), [([1, 0, 0], GOOD), ([0, 0, 0], PROBLEM), ([1, 1, 0], PROBLEM)]
 )

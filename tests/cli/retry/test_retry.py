@@ -85,3 +85,31 @@ def test_what_cannot_be_is_told(
     assert told.exit_code != 0
     assert sentence in told.stderr
     assert listed(running) == []
+
+
+def test_a_group_can_have_a_queue_for_each_delay(running: RunningBroker) -> None:
+    made = retry(
+        *(running, "enable", "billing", "--topics", "orders", "--queues"),
+        *("--delays", "5s,10s,10s"),
+    )
+    assert (made.exit_code, made.stderr) == (0, "")
+    assert made.lines[:3] == [
+        "Created dlq.billing with 2 partitions.",
+        "Created retry.billing.5s with 2 partitions.",
+        "Created retry.billing.10s with 2 partitions.",
+    ]
+    assert {(row["group"], row["retry_topic"], row["attempts"]) for row in listed(running)} == {
+        ("billing", "retry.billing.5s", 3),
+        ("billing", "retry.billing.10s", 3),
+    }
+    # Another policy leaves a queue behind, which has the new policy like the others.
+    again = retry(
+        *(running, "enable", "billing", "--topics", "orders", "--queues", "--delays", "5s,1m")
+    )
+    assert (
+        "No record goes to retry.billing.10s any more: delete it when nothing waits there."
+        in again.lines
+    )
+    assert {row["delays"] for row in listed(running)} == {"5s,1m"}
+    single = retry(running, "enable", "billing", "--topics", "orders")
+    assert "billing has queues too, which workers prefer" in single.lines[-1]

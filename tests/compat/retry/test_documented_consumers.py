@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from headwater import Consumer, ConsumerRecord, Producer, TopicPartition
+from headwater.delivery import RetryPolicy
 from headwater.testing import broker
 from headwater.testing.running_broker import RunningBroker
 from headwater.wire.delayed.headers import (
@@ -91,6 +92,41 @@ def read_letter(bootstrap: str) -> ConsumerRecord:
 
 def test_the_guide_has_a_consumer_for_each_client() -> None:
     assert set(SNIPPETS) == {"confluent-kafka", "kafka-python", "aiokafka"}
+
+
+def test_a_stock_client_chooses_the_queue_by_the_attempts(running: RunningBroker) -> None:
+    """The consumer of confluent-kafka, with what the guide says about queues."""
+    policy = RetryPolicy(["200ms", "400ms"], queues=True)
+    names = policy.topic_names("shop")
+    configs = policy.topic_configs("shop") | {"retry.dead.letter.topic": "dlq.billing"}
+    for name in names:
+        running.create_topic(name, configs=configs)
+    found = re.search(r"^QUEUES = .*?^```$", _GUIDE.read_text(), re.DOTALL | re.MULTILINE)
+    assert found is not None
+    queues = re.sub(r"^QUEUES = .*$", f"QUEUES = {names}", found[0], flags=re.MULTILINE)
+    consumer = SNIPPETS["confluent-kafka"].replace("127.0.0.1:9092", running.bootstrap)
+    consumer = consumer.replace('["orders", "retry.billing"]', '["orders", *QUEUES]')
+    consumer = consumer.replace('"retry.billing"', "queue_of(record)").replace("billing", "shop")
+    program = _HANDLER + queues.removesuffix("```") + consumer
+    with subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", program], stdout=subprocess.DEVNULL
+    ) as process:
+        try:
+            with Producer(bootstrap_servers=running.bootstrap) as producer:
+                producer.send("orders", b"bad", b"key").result()
+            letter = read_letter(running.bootstrap)
+        finally:
+            process.kill()
+    with Consumer(bootstrap_servers=running.bootstrap, auto_offset_reset="earliest") as reader:
+        shown: list[ConsumerRecord] = []
+        reader.assign([TopicPartition(name, 0) for name in names])
+        while len(shown) < 2:
+            shown += eventually(lambda: reader.poll(0.2))
+    assert {each.topic: dict(each.headers)["headwater-attempts"] for each in shown} == {
+        "retry.shop.200ms": b"1",
+        "retry.shop.400ms": b"2",
+    }
+    assert dict(letter.headers)[DLQ_GROUP_HEADER] == b"shop"
 
 
 @pytest.mark.parametrize("client", SNIPPETS)

@@ -13,6 +13,8 @@ def dead_letter_metrics(broker: BrokerContext, shown_max: int) -> Iterator[str]:
     waiting: dict[str, int] = {}
     moved: dict[str, int] = {}
     held_up: dict[str, int] = {}
+    open_breakers: dict[str, int] = {}
+    now_ms = broker.clock.wall_ms()
     for partition, delays in broker.delays:
         state = delays.known_state
         topic = partition.topic_partition.topic
@@ -22,6 +24,7 @@ def dead_letter_metrics(broker: BrokerContext, shown_max: int) -> Iterator[str]:
         moved[topic] = moved.get(topic, 0) + delays.moving.moved_count
         # How many partitions cannot move theirs.
         held_up[topic] = held_up.get(topic, 0) + bool(delays.moving.trouble)
+        open_breakers[topic] = open_breakers.get(topic, 0) + delays.breaker.is_open(now_ms)
     yield from gauge(
         "headwater_dead_letters_waiting",
         "Dead letters of retry topics led here that are not in their dead-letter topic yet.",
@@ -36,6 +39,12 @@ def dead_letter_metrics(broker: BrokerContext, shown_max: int) -> Iterator[str]:
         "headwater_dead_letters_held_up",
         "Partitions led here whose dead letters cannot be moved; the broker's log says why.",
         _samples(held_up, shown_max),
+    )
+    yield from gauge(
+        "headwater_retry_breakers_open",
+        "Partitions led here of which retry.breaker.letters records were given up within "
+        "retry.breaker.window.ms.",
+        _samples(open_breakers, shown_max),
     )
 
 

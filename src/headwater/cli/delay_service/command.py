@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
-from headwater.base.durations import parse_duration_ms
+from headwater.cli.delay_service.arguments import duration_ms, service_properties
 from headwater.cli.options.cluster import BootstrapServer, bootstrap_servers
 from headwater.cli.options.json_option import RowsAsJson
 from headwater.client.producer.delay_levels import LEVELS_TEXT, Level, parse_levels
@@ -143,18 +143,15 @@ def delay_service(
     ] = False,
 ) -> None:
     given_levels = _levels(levels)
-    interval_ms = _duration(report_interval, "--report-interval")
+    interval_ms = duration_ms(report_interval, "--report-interval")
     for count, name in ((partitions, "--partitions"), (replication_factor, "--replication-factor")):
         if count != -1 and count < 1:
             raise typer.BadParameter(f"{count} is less than 1", param_hint=name)
-    producer_settings = _properties(producer_property, "--producer-property")
-    consumer_settings = _properties(consumer_property, "--consumer-property")
-    import asyncio
-
-    import uvloop
-
-    from headwater.cli.delay_service.process import ServiceProcess, log_to_stderr
+    producer_settings = service_properties(producer_property, "--producer-property")
+    consumer_settings = service_properties(consumer_property, "--consumer-property")
+    from headwater.cli.delay_service.process import ServiceProcess, serve
     from headwater.delivery.delay_service.options import ServiceOptions
+    from headwater.delivery.delay_service.service import DelayService
 
     options = ServiceOptions(
         bootstrap_servers(bootstrap_server),
@@ -169,16 +166,19 @@ def delay_service(
         consumer_settings,
         producer_settings,
     )
-    log_to_stderr()
-    process = ServiceProcess(
-        options, interval_ms / 1000, as_json=as_json, until_end_of=_stdin(stop_with_stdin)
+    names = " ".join(level.name for level in given_levels)
+    greeting = (
+        f"The delay service is ready: {options.bootstrap_servers} (levels {names}; group "
+        f"{options.group}, instance {options.instance})"
     )
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(process.run())
-
-
-def _stdin(is_wanted: bool) -> int | None:
-    return sys.stdin.fileno() if is_wanted else None
+    until_end_of = sys.stdin.fileno() if stop_with_stdin else None
+    serve(
+        ServiceProcess(
+            *(DelayService(options), greeting, interval_ms / 1000),
+            as_json=as_json,
+            until_end_of=until_end_of,
+        )
+    )
 
 
 def _levels(text: str) -> tuple[Level, ...]:
@@ -186,24 +186,3 @@ def _levels(text: str) -> tuple[Level, ...]:
         return parse_levels(text)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--levels") from None
-
-
-def _duration(text: str, option: str) -> int:
-    try:
-        duration_ms = parse_duration_ms(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint=option) from None
-    if duration_ms < 1:
-        raise typer.BadParameter("it must be 1ms at least", param_hint=option)
-    return duration_ms
-
-
-def _properties(assignments: list[str] | None, option: str) -> dict[str, object]:
-    """Settings by name; whether there are such settings the client says."""
-    properties: dict[str, object] = {}
-    for assignment in assignments or ():
-        name, separator, value = assignment.partition("=")
-        if not separator:
-            raise typer.BadParameter(f"{assignment!r} should be NAME=VALUE", param_hint=option)
-        properties[name] = value
-    return properties

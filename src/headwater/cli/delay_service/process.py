@@ -1,4 +1,4 @@
-"""A delay service as a process: started, reported on, and stopped by a signal.
+"""A delay or retry service as a process: started, reported on, and stopped by a signal.
 
 Standard output has a line for each level now and then, and at the end; standard error has the log.
 """
@@ -12,32 +12,41 @@ import logging
 import os
 import signal
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from headwater.base.printable import PrintableFormatter
-from headwater.delivery.delay_service.service import DelayService
 
 if TYPE_CHECKING:
     from headwater.delivery.delay_service.level_loop import LevelReport
-    from headwater.delivery.delay_service.options import ServiceOptions
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+class Service(Protocol):
+    """A `DelayService` or a `RetryService`."""
+
+    async def start(self) -> list[str]: ...
+    async def run(self) -> None: ...
+    def stop(self) -> bool: ...
+    def reports(self) -> list[LevelReport]: ...
+    async def close(self) -> None: ...
 
 
 class ServiceProcess:
     def __init__(
         self,
-        options: ServiceOptions,
+        service: Service,
+        greeting: str,
         interval_s: float,
         *,
         as_json: bool = False,
         until_end_of: int | None = None,
     ) -> None:
-        self._options = options
+        self._service = service
+        self._greeting = greeting
         self._interval_s = interval_s
         self._as_json = as_json
         self._until_end_of = until_end_of
-        self._service = DelayService(options)
         self._shown: dict[str, int] = {}
 
     async def run(self) -> None:
@@ -98,17 +107,11 @@ class ServiceProcess:
     # -- what it says ----------------------------------------------------------------------------
 
     def _say_started(self, created: Sequence[str]) -> None:
-        options = self._options
         if self._as_json:
             return
         if created:
             print(f"Created {', '.join(created)}.")
-        names = " ".join(level.name for level in options.levels)
-        print(
-            f"The delay service is ready: {options.bootstrap_servers} (levels {names}; group "
-            f"{options.group}, instance {options.instance})",
-            flush=True,
-        )
+        print(self._greeting, flush=True)
 
     def _show(self, reports: Sequence[LevelReport], *, is_last: bool = False) -> None:
         """A line for each level that anything happened to, or that has something waiting."""
@@ -148,6 +151,15 @@ def _as_json(report: LevelReport) -> str:
             "lateness_max_ms": report.lateness.max_ms,
         }
     )
+
+
+def serve(process: ServiceProcess) -> None:
+    """Run it on an event loop of its own."""
+    import uvloop
+
+    log_to_stderr()
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(process.run())
 
 
 def log_to_stderr() -> None:

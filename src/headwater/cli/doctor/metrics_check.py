@@ -104,6 +104,14 @@ def _check_dead_letters(broker_id: str, page: MetricsPage) -> Iterator[Finding]:
                 f"{sample.labels.get('topic', 'its topics')}: its log says why. They wait there, "
                 "and nothing is lost.",
             )
+    for sample in page.samples("headwater_retry_breakers_open"):
+        if sample.value > 0:
+            yield problem(
+                "dead letters",
+                f"So many records of {sample.labels.get('topic', 'its topics')} are given up that "
+                f"its breaker is open on broker {broker_id}: look at the latest dead letters, and "
+                "at what their consumers say.",
+            )
     if held_up and not any(sample.value > 0 for sample in held_up):
         yield good("dead letters", f"Broker {broker_id} moves dead letters to their topics.")
 

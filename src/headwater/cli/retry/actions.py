@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from headwater.base.durations import show_duration
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.cli.options.nearest_name import describe_topics
 from headwater.cli.output.plain_table import Column, Row, print_rows
@@ -12,10 +13,22 @@ from headwater.client.admin import ConfigOperations, DelayedOperations, TopicOpe
 from headwater.client.admin.configs import ConfigChange, ConfigResource, ResourceType
 from headwater.client.admin.topics import NewTopic
 from headwater.client.connection.cluster_connection import ClusterConnection
-from headwater.delivery.worker.policy import DELAY_MODE, RETRY_MODE, RetryPolicy
-from headwater.wire.delayed.retry_topics import dead_letter_topic, group_of, retry_topic
+from headwater.delivery.group_topics import DEAD_LETTER_CONFIGS, service_topics
+from headwater.delivery.worker.policy import (
+    DELAY_MODE,
+    RETRY_DELAYS,
+    RETRY_GROUP,
+    RETRY_MODE,
+    RetryPolicy,
+)
+from headwater.wire.delayed.retry_topics import (
+    dead_letter_topic,
+    group_of,
+    queue_prefix,
+    ready_topic,
+    retry_topic,
+)
 
-_DEAD_LETTERS: Final = "errors.deadletterqueue.group.enable"
 _TARGET: Final = "retry.dead.letter.topic"
 _COLUMNS: Final = (
     Column("GROUP", "group"),
@@ -38,13 +51,87 @@ async def enable(
     found = await describe_topics(connection, sources)
     count = max(len(topic.partitions) for topic in found.values())
     dead = dead_topic or dead_letter_topic(group)
-    retry = retry_topic(group)
-    await _have(connection, dead, count, {_DEAD_LETTERS: "true"})
-    await _have(connection, retry, count, policy.topic_configs(group) | {_TARGET: dead})
+    if not await _has_retry_topics(connection, sources[0]):
+        await _enable_service(connection, group, count, policy, dead)
+        return
+    configs = policy.topic_configs(group) | {_TARGET: dead}
+    names = policy.topic_names(group)
+    await _have(connection, dead, count, DEAD_LETTER_CONFIGS)
+    for name in names:
+        await _have(connection, name, count, configs)
+    left = [name for name in await _queues(connection, group) if name not in names]
+    if not policy.queues:
+        print(
+            f"A consumer of {group} that cannot handle a record produces it to {names[0]}, with "
+            "the header headwater-origin, and subscribes to that topic too."
+        )
+        if left:
+            print(f"{group} has queues too, which workers prefer: delete {', '.join(left)}.")
+        return
+    for name in left:
+        await _have(connection, name, count, configs)
+        print(f"No record goes to {name} any more: delete it when nothing waits there.")
     print(
-        f"A consumer of {group} that cannot handle a record produces it to {retry}, with the "
-        "header headwater-origin, and subscribes to that topic too."
+        f"A consumer of {group} subscribes to its queues too. It produces a record that it cannot "
+        f"handle to the first of them, and one whose headwater-attempts is 1, 2 ... to that of the "
+        "next delay."
     )
+
+
+async def _has_retry_topics(connection: ClusterConnection, topic: str) -> bool:
+    """Whether these brokers can have them: then every topic has the setting, on or off."""
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    entries = (await ConfigOperations(connection).describe_configs([resource], names=[DELAY_MODE]))[
+        resource
+    ]
+    if isinstance(entries, KafkaError):
+        raise entries
+    return any(entry.name == DELAY_MODE for entry in entries)
+
+
+async def _enable_service(
+    connection: ClusterConnection, group: str, count: int, policy: RetryPolicy, dead: str
+) -> None:
+    """On brokers that have no retry topics."""
+    if policy.queues or policy.jitter:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            "These brokers have no retry topics, and a retry service has neither --queues nor "
+            "--jitter: its records wait in a topic for each delay anyway.",
+        )
+    for topic in service_topics(group, count, -1, dead):
+        configs = {setting: str(value) for setting, value in topic.configs.items()}
+        await _have(connection, topic.name, count, configs)
+    delays = ",".join(map(show_duration, policy.delays_ms))
+    attempts = f" --attempts {policy.attempts}" if policy.attempts else ""
+    other = "" if dead == dead_letter_topic(group) else f" --dead-letter-topic {dead}"
+    print(
+        f"These brokers have no retry topics, so a service has to run: headwater retry-service "
+        f"{group} --delays {delays}{attempts}{other}\n"
+        f"A consumer of {group} that cannot handle a record produces it to {retry_topic(group)}, "
+        f"with the header headwater-origin, and subscribes to {ready_topic(group)} too."
+    )
+
+
+async def _queues(connection: ClusterConnection, group: str) -> list[str]:
+    """Topics that say that they are queues of a group."""
+    topics = await TopicOperations(connection).list_topics()
+    names = [topic.name for topic in topics if topic.name.startswith(queue_prefix(group))]
+    settings = await _settings(connection, names, [RETRY_GROUP]) if names else {}
+    return [name for name in names if settings.get(name, {}).get(RETRY_GROUP) == group]
+
+
+async def _settings(
+    connection: ClusterConnection, names: Sequence[str], wanted: Sequence[str]
+) -> dict[str, dict[str, str]]:
+    """Settings by topic, of those whose settings may be seen."""
+    resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+    described = await ConfigOperations(connection).describe_configs(resources, names=wanted)
+    return {
+        resource.name: {entry.name: entry.value or "" for entry in entries}
+        for resource, entries in described.items()
+        if not isinstance(entries, KafkaError)
+    }
 
 
 async def _have(
@@ -59,6 +146,9 @@ async def _have(
     if outcome.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
         raise outcome
     changes = [ConfigChange(*each) for each in configs.items()]
+    if not changes:
+        print(f"{name} was there.")
+        return
     await ConfigOperations(connection).alter_configs(
         {ConfigResource(ResourceType.TOPIC, name): changes}
     )
@@ -67,16 +157,10 @@ async def _have(
 
 async def list_groups(connection: ClusterConnection, *, as_json: bool) -> None:
     names = [topic.name for topic in await TopicOperations(connection).list_topics()]
-    resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-    described = await ConfigOperations(connection).describe_configs(
-        resources, names=[DELAY_MODE, "retry.delays", "retry.attempts", _TARGET]
+    settings = await _settings(
+        connection, names, [DELAY_MODE, RETRY_DELAYS, "retry.attempts", RETRY_GROUP, _TARGET]
     )
-    settings = {
-        resource.name: {entry.name: entry.value or "" for entry in entries}
-        for resource, entries in described.items()
-        if not isinstance(entries, KafkaError)
-    }
-    retrying = sorted(name for name in names if settings[name].get(DELAY_MODE) == RETRY_MODE)
+    retrying = sorted(name for name, each in settings.items() if each.get(DELAY_MODE) == RETRY_MODE)
     waiting = await _waiting(connection, retrying)
     print_rows(
         _COLUMNS,
@@ -97,9 +181,9 @@ async def _waiting(connection: ClusterConnection, topics: Sequence[str]) -> dict
 
 
 def _row(name: str, settings: Mapping[str, str], waiting: int | None) -> Row:
-    delays = settings["retry.delays"]
+    delays = settings[RETRY_DELAYS]
     return {
-        "group": group_of(name),
+        "group": settings[RETRY_GROUP] or group_of(name),
         "retry_topic": name,
         "delays": delays,
         "attempts": int(settings["retry.attempts"]) or len(delays.split(",")),

@@ -22,9 +22,14 @@ how often they failed, and dlq.billing, where they go in the end. A consumer of 
 cannot handle a record produces it to retry.billing as it came, with the header headwater-origin \
 (where it read the record, such as orders-0@1234), and subscribes to that topic beside its own.
 
+    headwater retry enable billing --topics orders --queues
+
+makes a queue for each delay instead: retry.billing.5s, retry.billing.10s and so on.
+
     headwater retry list
 
-Only brokers of Headwater have such topics.
+Only brokers of Headwater have such topics. For others it makes plain ones, and says which service \
+has to run beside them: headwater retry-service.
 """
 
 
@@ -66,6 +71,9 @@ def enable(
             "--jitter", min=0, max=1, help="By how much of itself a delay may be longer, at random."
         ),
     ] = 0.0,
+    queues: Annotated[
+        bool, typer.Option("--queues", help="Make a topic for each delay, and not one for all.")
+    ] = False,
     dead_letter_topic: Annotated[
         str | None,
         typer.Option(
@@ -83,7 +91,7 @@ def enable(
     from headwater.delivery.worker.policy import RetryPolicy
 
     try:
-        policy = RetryPolicy(_names(delays), attempts, jitter)
+        policy = RetryPolicy(_names(delays), attempts, jitter, queues)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--delays") from None
     sources = [name for each in topics for name in _names(each)]

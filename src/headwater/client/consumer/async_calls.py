@@ -6,7 +6,7 @@ What only changes the consumer's mind is done at once, and may be awaited all th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 
 from headwater.base.ids import TopicPartition
@@ -19,7 +19,7 @@ from headwater.client.consumer.positions.lookups import OffsetAndTimestamp
 from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.failures.failed_record import dead_record, retry_record
 from headwater.client.failures.sending import CanSend, send_on
-from headwater.client.failures.verdicts import AfterLike
+from headwater.client.failures.verdicts import AfterLike, after_ms_of
 from headwater.client.given_items import given_partition
 
 T = TypeVar("T")
@@ -131,21 +131,34 @@ class AsyncConsumerCalls(ABC):
         *,
         producer: CanSend[T],
         after: AfterLike | None = None,
+        queues: Sequence[AfterLike] = (),
     ) -> T:
         """Send a record that could not be handled to the group's retry topic; await it, twice.
 
         Once until it is taken and, with what that returns, once more until it is written: both
         before the record's offset is committed, unless they are in one transaction. Where this
         consumer has deserializers, the producer needs serializers that undo them.
+
+        Of a group that has a queue for each delay `queues` are these delays, such as "5s".
         """
         group = self.group_identity().group_id
-        return send_on(retry_record(record, error, group=group, after=after), producer)
+        queues_ms = [after_ms_of(delay) for delay in queues]
+        return send_on(
+            retry_record(record, error, group=group, after=after, queues_ms=queues_ms), producer
+        )
 
     def dead_letter(
-        self, record: ConsumerRecord, error: BaseException | str, *, producer: CanSend[T]
+        self,
+        record: ConsumerRecord,
+        error: BaseException | str,
+        *,
+        producer: CanSend[T],
+        queues: Sequence[AfterLike] = (),
     ) -> T:
         """The same for a record that shall not be tried again, whatever attempts are left."""
-        return send_on(dead_record(record, error, group=self.group_identity().group_id), producer)
+        group = self.group_identity().group_id
+        queues_ms = [after_ms_of(delay) for delay in queues]
+        return send_on(dead_record(record, error, group=group, queues_ms=queues_ms), producer)
 
     # -- questions -------------------------------------------------------------------------------
 

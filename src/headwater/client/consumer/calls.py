@@ -5,7 +5,7 @@ Every call is done by the core, on the background thread, while the caller waits
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from headwater.base.clocks import Clock
@@ -21,7 +21,7 @@ from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.errors import ClientClosedError
 from headwater.client.failures.failed_record import dead_record, retry_record
 from headwater.client.failures.sending import CanSend, send_on
-from headwater.client.failures.verdicts import AfterLike
+from headwater.client.failures.verdicts import AfterLike, after_ms_of
 from headwater.client.given_items import given_partition
 from headwater.client.machines.background_loop import BackgroundLoop
 
@@ -113,20 +113,33 @@ class ConsumerCalls:
         *,
         producer: CanSend[T],
         after: AfterLike | None = None,
+        queues: Sequence[AfterLike] = (),
     ) -> T:
         """Send a record that could not be handled to the group's retry topic; returns a future.
 
         Wait for it before the record's offset is committed, or do both in one transaction. Where
         this consumer has deserializers, the producer needs serializers that undo them.
+
+        Of a group that has a queue for each delay `queues` are these delays, such as "5s".
         """
         group = self.group_identity().group_id
-        return send_on(retry_record(record, error, group=group, after=after), producer)
+        queues_ms = [after_ms_of(delay) for delay in queues]
+        return send_on(
+            retry_record(record, error, group=group, after=after, queues_ms=queues_ms), producer
+        )
 
     def dead_letter(
-        self, record: ConsumerRecord, error: BaseException | str, *, producer: CanSend[T]
+        self,
+        record: ConsumerRecord,
+        error: BaseException | str,
+        *,
+        producer: CanSend[T],
+        queues: Sequence[AfterLike] = (),
     ) -> T:
         """The same for a record that shall not be tried again, whatever attempts are left."""
-        return send_on(dead_record(record, error, group=self.group_identity().group_id), producer)
+        group = self.group_identity().group_id
+        queues_ms = [after_ms_of(delay) for delay in queues]
+        return send_on(dead_record(record, error, group=group, queues_ms=queues_ms), producer)
 
     # -- questions -------------------------------------------------------------------------------
 

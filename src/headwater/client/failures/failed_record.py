@@ -8,6 +8,7 @@ to count. No header of ours is there twice, since nobody could say which of them
 from __future__ import annotations
 
 import traceback
+from collections.abc import Sequence
 from typing import Final
 
 from headwater.base.durations import show_duration
@@ -30,7 +31,7 @@ from headwater.wire.delayed.headers import (
     RETRY_AFTER_HEADER,
     SENT_AT_HEADER,
 )
-from headwater.wire.delayed.retry_topics import retry_topic
+from headwater.wire.delayed.retry_topics import queue_for, retry_topic
 from headwater.wire.records import Header
 
 ERROR_BYTES_MAX: Final = 1024
@@ -63,20 +64,22 @@ def retry_record(
     *,
     group: str,
     after: AfterLike | None = None,
+    queues_ms: Sequence[int] = (),
 ) -> ProducerRecord:
     """What to produce so that the record is tried again; at once a dead letter if that was raised.
 
     `after` is when; without it the error says so, if it is a `Retry`, or else the topic's policy.
+    `queues_ms` are the delays of a group that has a queue for each, by attempt.
     """
     if isinstance(error, DeadLetter):
-        return dead_record(record, error, group=group)
+        return dead_record(record, error, group=group, queues_ms=queues_ms)
     after_ms = error.after_ms if isinstance(error, Retry) and after is None else None
     if after is not None:
         after_ms = after_ms_of(after)
     headers = _headers(record, error)
     if after_ms is not None:
         headers.append((RETRY_AFTER_HEADER, show_duration(after_ms).encode()))
-    return ProducerRecord(retry_topic(group), record.value, record.key, headers=tuple(headers))
+    return _produced(record, headers, group, queues_ms)
 
 
 def dead_record(
@@ -85,12 +88,20 @@ def dead_record(
     *,
     group: str,
     reason: str | None = None,
+    queues_ms: Sequence[int] = (),
 ) -> ProducerRecord:
     """What to produce so that the broker makes a dead letter of the record at once."""
     headers = _headers(record, error)
     told = _message(error) if reason is None else reason
     headers.append((DEAD_HEADER, _bounded(told, ERROR_BYTES_MAX)))
-    return ProducerRecord(retry_topic(group), record.value, record.key, headers=tuple(headers))
+    return _produced(record, headers, group, queues_ms)
+
+
+def _produced(
+    record: ConsumerRecord, headers: list[Header], group: str, queues_ms: Sequence[int]
+) -> ProducerRecord:
+    topic = queue_for(group, queues_ms, headers) if queues_ms else retry_topic(group)
+    return ProducerRecord(topic, record.value, record.key, headers=tuple(headers))
 
 
 def without_contents(produced: ProducerRecord, reason: str) -> ProducerRecord:

@@ -12,26 +12,13 @@ from typing import Final, NamedTuple, Protocol
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.base.message_id import MessageId
+from headwater.wire.delayed.attempts import dead_letter_headers
 from headwater.wire.delayed.copies import with_origin
 from headwater.wire.delayed.delayed_batch import DelayedRecord
-from headwater.wire.delayed.headers import (
-    ATTEMPTS_HEADER,
-    DEAD_HEADER,
-    DLQ_DELIVERY_COUNT_HEADER,
-    DLQ_GROUP_HEADER,
-    DLQ_MESSAGE_HEADER,
-    DLQ_OFFSET_HEADER,
-    DLQ_PARTITION_HEADER,
-    DLQ_TOPIC_HEADER,
-    ERROR_HEADER,
-    ORIGIN_HEADER,
-)
 from headwater.wire.delayed.retry_topics import group_of
 from headwater.wire.records import Header
 
 _NOBODY: Final = "There is nobody who moves them."
-_FAMILY: Final = "__dlq.errors."
 
 
 class DeadLetter(NamedTuple):
@@ -44,26 +31,18 @@ class DeadLetter(NamedTuple):
     headers: tuple[Header, ...]
 
 
-def dead_letter(source: TopicPartition, message: DelayedRecord) -> DeadLetter:
-    """The letter that a message of a retry topic becomes: as it came, and Kafka's own headers."""
+def dead_letter(source: TopicPartition, message: DelayedRecord, group: str = "") -> DeadLetter:
+    """The letter that a message of a retry topic becomes: as it came, and Kafka's own headers.
+
+    Without a group the name of the topic tells it.
+    """
     sent = message.record()
     headers = with_origin(sent.headers, str(source), message.id_offset)
-    texts = {name: value or b"" for name, value in headers}
-    origin = MessageId.parse(texts[ORIGIN_HEADER].decode("ascii", "replace"))
-    reason = texts.get(DEAD_HEADER) or texts.get(ERROR_HEADER) or b"All attempts are used up."
     return DeadLetter(
         message.id_offset,
         sent.key,
         sent.value,
-        (
-            *(header for header in headers if not header[0].startswith(_FAMILY)),
-            (DLQ_TOPIC_HEADER, origin.topic.encode()),
-            (DLQ_PARTITION_HEADER, str(origin.partition).encode()),
-            (DLQ_OFFSET_HEADER, str(origin.offset).encode()),
-            (DLQ_GROUP_HEADER, group_of(source.topic).encode()),
-            (DLQ_DELIVERY_COUNT_HEADER, texts.get(ATTEMPTS_HEADER, b"0")),
-            (DLQ_MESSAGE_HEADER, reason),
-        ),
+        dead_letter_headers(headers, group or group_of(source.topic)),
     )
 
 

@@ -185,9 +185,10 @@ class Moving:
             return []
         messages = await self._run_in_thread(lambda: read_places(places))
         dead = self._delays.ready_state().dead
+        group = log.config.delay.retry.group
         # Meanwhile one may have been cancelled, or written anew elsewhere.
         return [
-            dead_letter(self._partition.topic_partition, message)
+            dead_letter(self._partition.topic_partition, message, group)
             for message in messages
             if message.id_offset in dead and dead[message.id_offset].offset == message.offset
         ]

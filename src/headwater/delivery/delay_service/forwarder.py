@@ -25,20 +25,11 @@ from headwater.base.line_budget import LineBudget
 from headwater.client.consumer.async_consumer import AsyncConsumer
 from headwater.client.producer.async_producer import AsyncProducer
 from headwater.client.producer.batches.delivery_future import DeliveryFuture
-from headwater.client.producer.delay_levels import Level
 from headwater.delivery.delay_service.delay_queue import Waiting
-from headwater.delivery.delay_service.destination import (
-    DEAD_TOPIC,
-    Letter,
-    UndeliverableError,
-    dead_letter,
-    delivery,
-    destination_of,
-    place_of,
-)
-from headwater.delivery.delay_service.known_topics import KnownTopics
+from headwater.delivery.delay_service.destination import Letter, UndeliverableError, place_of
 from headwater.delivery.delay_service.level_figures import LevelFigures
-from headwater.delivery.delay_service.options import ServiceOptions
+from headwater.delivery.delay_service.options import ServiceOptions, Stage
+from headwater.delivery.delay_service.routing import Routing
 
 #: What the cluster says of a record that it would say again.
 _REFUSALS: Final = frozenset(
@@ -75,13 +66,13 @@ class Forwarder:
     def __init__(
         self,
         options: ServiceOptions,
-        level: Level,
-        topics: KnownTopics,
+        stage: Stage,
+        routing: Routing,
         figures: LevelFigures,
         clock: Clock,
     ) -> None:
-        self._config = options.producer_config(level)
-        self._topics = topics
+        self._config = options.producer_config(stage)
+        self._routing = routing
         self._figures = figures
         self._clock = clock
         self._producer: AsyncProducer | None = None
@@ -96,7 +87,7 @@ class Forwarder:
     async def renew(self) -> None:
         """Have a new producer, after which no transaction of an earlier one is undecided."""
         await self.close()
-        self._topics.forget()
+        self._routing.forget()
         producer = AsyncProducer(self._config)
         await producer.start()
         self._producer = producer
@@ -134,20 +125,14 @@ class Forwarder:
             self._count(waiting, letter, now_ms)
 
     async def _letter(self, waiting: Waiting, producer: AsyncProducer) -> Letter:
-        record = waiting.record
         reason = self._dead.get(_place(waiting))
         if reason is None:
             try:
-                to = destination_of(record)
-                await self._topics.check(to, producer)
-                return delivery(record, to, waiting.due_ms)
+                return await self._routing.letter(waiting, producer)
             except UndeliverableError as error:
                 reason = str(error)
-        letter = dead_letter(record, reason, self._clock.wall_ms())
-        if _place(waiting) not in self._bare:
-            return letter
-        # Its place remains, where it can be read until retention takes it.
-        return letter._replace(key=None, value=None, headers=letter.headers[-2:])
+        letter = self._routing.dead(waiting.record, reason, self._clock.wall_ms())
+        return self._routing.bare(letter) if _place(waiting) in self._bare else letter
 
     async def _write(
         self,
@@ -190,18 +175,20 @@ class Forwarder:
     ) -> None:
         for number, error in refused.items():
             topic, place = letters[number].topic, _place(taken[number])
-            if letters[number].dead_reason is not None:
-                if place in self._bare:
-                    # Nothing can be done but to wait until somebody mends that topic.
-                    raise error
+            is_dead = letters[number].dead_reason is not None
+            is_forbidden = error.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            if is_forbidden and not is_dead:
+                self._routing.forbidden(topic, error)
+            elif len(taken) > 1:
+                self._suspects.add(place)
+            elif not is_dead:
+                self._dead[place] = f"The topic {topic!r} refused it: {error}"
+            elif is_forbidden or place in self._bare:
+                # Nothing can be done but to wait until somebody mends that topic.
+                raise error
+            else:
                 _logger.error("A dead letter was refused, and is written without value: %s", error)
                 self._bare.add(place)
-            elif error.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                self._topics.refuse(topic, str(error))
-            elif len(taken) == 1:
-                self._dead[place] = f"The topic {topic!r} refused it: {error}"
-            else:
-                self._suspects.add(place)
 
     def _count(self, waiting: Waiting, letter: Letter, now_ms: int) -> None:
         place = _place(waiting)
@@ -217,7 +204,7 @@ class Forwarder:
             others = f", and {left_out} others before" if left_out else ""
             place_text = place_of(waiting.record)
             _logger.warning(
-                "%s went to %s%s: %s", place_text, DEAD_TOPIC, others, letter.dead_reason
+                "%s went to %s%s: %s", place_text, letter.topic, others, letter.dead_reason
             )
 
 

@@ -15,13 +15,12 @@ from headwater.base.ids import TopicPartition
 from headwater.client.consumer.async_consumer import AsyncConsumer
 from headwater.client.consumer.errors import WakeupError
 from headwater.client.consumer.listeners import RebalanceListener
-from headwater.client.producer.delay_levels import Level
 from headwater.delivery.delay_service.delay_queue import DelayQueue, numbers
 from headwater.delivery.delay_service.destination import size_of
 from headwater.delivery.delay_service.forwarder import Forwarder, RecordRefusedError
-from headwater.delivery.delay_service.known_topics import KnownTopics
 from headwater.delivery.delay_service.level_figures import LatenessFigures, LevelFigures
-from headwater.delivery.delay_service.options import ServiceOptions
+from headwater.delivery.delay_service.options import ServiceOptions, Stage
+from headwater.delivery.delay_service.routing import Routing
 
 #: A jump of the wall clock is noticed after so long.
 _POLL_S_MAX: Final = 1.0
@@ -46,7 +45,7 @@ class LevelLoop(RebalanceListener):
     """Owns the level's consumer and its queue."""
 
     def __init__(
-        self, options: ServiceOptions, level: Level, topics: KnownTopics, clock: Clock
+        self, options: ServiceOptions, level: Stage, routing: Routing, clock: Clock
     ) -> None:
         self._level = level
         self._clock = clock
@@ -55,7 +54,7 @@ class LevelLoop(RebalanceListener):
             level.delay_ms, options.waiting_max_per_partition, options.waiting_bytes_max
         )
         self._consumer = AsyncConsumer(options.consumer_config(level))
-        self._forwarder = Forwarder(options, level, topics, self._figures, clock)
+        self._forwarder = Forwarder(options, level, routing, self._figures, clock)
         self._is_stopping = False
         #: Whether it is known what was sent, and a producer is there to send more.
         self._is_sound = False

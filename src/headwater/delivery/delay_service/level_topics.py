@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from headwater.base.errors import ErrorCode, KafkaError
@@ -40,15 +40,12 @@ def level_topic(level: Level, partition_count: int, replication_factor: int) -> 
 
 
 async def prepare_topics(admin: AsyncAdmin, options: ServiceOptions) -> list[str]:
-    """See to it that all topics are there; returns those that were created.
-
-    Raises a `KafkaError` that names what is missing, if they are not to be created.
-    """
-    wanted = {
-        level.topic: level_topic(level, options.partition_count, options.replication_factor)
+    """See to it that all topics are there; returns those that were created."""
+    wanted = [
+        level_topic(level, options.partition_count, options.replication_factor)
         for level in options.levels
-    }
-    wanted[DEAD_TOPIC] = NewTopic(
+    ]
+    dead = NewTopic(
         DEAD_TOPIC,
         1,
         options.replication_factor,
@@ -57,6 +54,17 @@ async def prepare_topics(admin: AsyncAdmin, options: ServiceOptions) -> list[str
             "max.message.bytes": str(_DEAD_BYTES_MAX),
         },
     )
+    return await have_topics(admin, [*wanted, dead], may_create=options.creates_topics)
+
+
+async def have_topics(
+    admin: AsyncAdmin, topics: Sequence[NewTopic], *, may_create: bool
+) -> list[str]:
+    """Create what is missing, and return its names.
+
+    Raises a `KafkaError` that names what is missing, if it is not to be created.
+    """
+    wanted = {topic.name: topic for topic in topics}
     found = await admin.describe_topics(list(wanted))
     missing = [
         name
@@ -64,7 +72,7 @@ async def prepare_topics(admin: AsyncAdmin, options: ServiceOptions) -> list[str
         if isinstance(topic, KafkaError) and topic.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     ]
     require_all({name: topic for name, topic in found.items() if name not in missing})
-    if missing and not options.creates_topics:
+    if missing and not may_create:
         raise KafkaError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             f"The cluster has no {_listed(missing)}: create what is missing, or leave out "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from headwater.client.producer.delay_levels import LEVELS, Level
 
@@ -33,6 +33,17 @@ _PRODUCER: Final[Mapping[str, object]] = {
 }
 
 
+class Stage(Protocol):
+    """What a loop reads: a level, or the intake of a retry service."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def topic(self) -> str: ...
+    @property
+    def delay_ms(self) -> int: ...
+
+
 @dataclass(frozen=True, slots=True)
 class ServiceOptions:
     bootstrap_servers: str
@@ -50,26 +61,26 @@ class ServiceOptions:
     consumer_settings: Mapping[str, object] = field(default_factory=dict)
     producer_settings: Mapping[str, object] = field(default_factory=dict)
 
-    def group_of(self, level: Level) -> str:
-        """A group for each level: when services come and go, levels do not wait for each other."""
-        return f"{self.group}-{level.name}"
+    def group_of(self, stage: Stage) -> str:
+        """A group for each: when services come and go, levels do not wait for each other."""
+        return f"{self.group}-{stage.name}"
 
-    def consumer_config(self, level: Level) -> dict[str, object]:
+    def consumer_config(self, stage: Stage) -> dict[str, object]:
         return {
             **_CONSUMER,
             **self.consumer_settings,
             "bootstrap.servers": self.bootstrap_servers,
-            "client.id": f"{self.group}-{self.instance}-{level.name}",
-            "group.id": self.group_of(level),
+            "client.id": f"{self.group}-{self.instance}-{stage.name}",
+            "group.id": self.group_of(stage),
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
         }
 
-    def producer_config(self, level: Level) -> dict[str, object]:
+    def producer_config(self, stage: Stage) -> dict[str, object]:
         return {
             **_PRODUCER,
             **self.producer_settings,
             "bootstrap.servers": self.bootstrap_servers,
-            "client.id": f"{self.group}-{self.instance}-{level.name}",
-            "transactional.id": f"{self.group_of(level)}-{self.instance}",
+            "client.id": f"{self.group}-{self.instance}-{stage.name}",
+            "transactional.id": f"{self.group_of(stage)}-{self.instance}",
         }

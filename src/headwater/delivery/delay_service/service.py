@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 
 from headwater.base.clocks import Clock, SystemClock
 from headwater.client.admin.async_admin import AsyncAdmin
@@ -11,6 +11,7 @@ from headwater.delivery.delay_service.known_topics import KnownTopics
 from headwater.delivery.delay_service.level_loop import LevelLoop, LevelReport
 from headwater.delivery.delay_service.level_topics import prepare_topics
 from headwater.delivery.delay_service.options import ServiceOptions
+from headwater.delivery.delay_service.routing import HeaderRouting
 
 
 class DelayService:
@@ -26,20 +27,15 @@ class DelayService:
         """Connect, and create what topics are missing; returns their names."""
         await self._admin.start()
         created = await prepare_topics(self._admin, self._options)
-        topics = KnownTopics(self._admin, self._clock.monotonic_ms)
+        routing = HeaderRouting(KnownTopics(self._admin, self._clock.monotonic_ms))
         self._loops = [
-            LevelLoop(self._options, level, topics, self._clock) for level in self._options.levels
+            LevelLoop(self._options, level, routing, self._clock) for level in self._options.levels
         ]
         return created
 
     async def run(self) -> None:
         """Forward what becomes due. The first level that cannot go on ends all of them."""
-        try:
-            async with asyncio.TaskGroup() as group:
-                for loop in self._loops:
-                    group.create_task(loop.run())
-        except BaseExceptionGroup as failures:
-            raise _first(failures) from None
+        await run_together(loop.run() for loop in self._loops)
 
     def stop(self) -> bool:
         """Let every level end after its round; false if it has not started yet."""
@@ -53,6 +49,16 @@ class DelayService:
 
     async def close(self) -> None:
         await self._admin.close()
+
+
+async def run_together(works: Iterable[Coroutine[None, None, None]]) -> None:
+    """Run all until each has ended; the first that fails ends the others, and is raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for work in works:
+                group.create_task(work)
+    except BaseExceptionGroup as failures:
+        raise _first(failures) from None
 
 
 def _first(failure: BaseException) -> BaseException:

@@ -36,7 +36,6 @@ from headwater.delivery.worker.options import (
 )
 from headwater.delivery.worker.settler import Settler
 from headwater.delivery.worker.topics import prepare_topics
-from headwater.wire.delayed.retry_topics import retry_topic
 
 
 class AsyncWorker(RebalanceListener):
@@ -66,7 +65,7 @@ class AsyncWorker(RebalanceListener):
         self._consumer: AsyncConsumer | None = None
         self._loop: WorkerLoop | None = None
         self._is_stopping = False
-        self._retry: str | None = None
+        self._retry_topics: tuple[str, ...] = ()
 
     async def run(self, *, handle_signals: bool = False) -> None:
         """Handle records until `stop`; raises what does not pass.
@@ -75,15 +74,14 @@ class AsyncWorker(RebalanceListener):
         """
         with self._signals(handle_signals):
             options = self._options
-            is_waiting = await prepare_topics(AsyncAdmin(options.bootstrap_config), options)
-            self._retry = retry_topic(options.group) if is_waiting else None
+            found = await prepare_topics(AsyncAdmin(options.bootstrap_config), options)
+            self._retry_topics, self._work.queues_ms = found
             consumer = self._consumer = AsyncConsumer(options.consumer_config)
             settler = Settler(options, self._work, consumer, AsyncProducer)
             self._loop = WorkerLoop(options, self._work, consumer, settler, self._crew(consumer))
             if self._is_stopping:
                 self._loop.stop()
-            topics = [*options.handlers, *([self._retry] if self._retry else ())]
-            consumer.subscribe(topics, listener=self)
+            consumer.subscribe([*options.handlers, *self._retry_topics], listener=self)
             await self._loop.run()
 
     def stop(self) -> None:
@@ -104,8 +102,7 @@ class AsyncWorker(RebalanceListener):
 
     def _crew(self, consumer: AsyncConsumer) -> Crew:
         options = self._options
-        retry = retry_topic(options.group)
-        handle = make_handle(options.handlers, retry, options.deserializers)
+        handle = make_handle(options.handlers, self._retry_topics, options.deserializers)
         if options.is_direct:
             return AsyncDirectCrew(self._work, handle)
         return TaskCrew(self._work, handle, options.concurrency, consumer.wakeup)
@@ -131,7 +128,7 @@ class AsyncWorker(RebalanceListener):
         self, consumer: Any, partitions: frozenset[TopicPartition]
     ) -> None:
         if self._loop is not None:
-            await self._loop.assigned(partitions, self._retry)
+            await self._loop.assigned(partitions, self._retry_topics)
 
     async def on_partitions_revoked(
         self, consumer: Any, partitions: frozenset[TopicPartition]

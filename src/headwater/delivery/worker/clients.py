@@ -76,7 +76,7 @@ class WorkerProducer(Protocol):
 
 class WorkerAdmin(Protocol):
     def start(self) -> Awaitable[None]: ...
-    def describe_topics(self, names: Collection[str]) -> Awaitable[Outcomes[str, TopicInfo]]: ...
+    def list_topics(self) -> Awaitable[list[TopicInfo]]: ...
     def describe_configs(
         self, resources: Collection[ConfigResource], *, names: Collection[str]
     ) -> Awaitable[Outcomes[ConfigResource, list[ConfigEntry]]]: ...
@@ -168,8 +168,8 @@ class AdminNow:
     async def start(self) -> None:
         """It runs from the beginning."""
 
-    async def describe_topics(self, names: Collection[str]) -> Outcomes[str, TopicInfo]:
-        return self._admin.describe_topics(names)
+    async def list_topics(self) -> list[TopicInfo]:
+        return self._admin.list_topics()
 
     async def describe_configs(
         self, resources: Collection[ConfigResource], *, names: Collection[str]

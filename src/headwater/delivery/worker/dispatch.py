@@ -6,7 +6,7 @@ back from the retry topic is handled, and deserialized, as one of the topic it w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from headwater.client.consumer.deserializers import Deserializers
@@ -19,7 +19,7 @@ Handle = Callable[[ConsumerRecord], Any]
 
 
 def make_handle(
-    handlers: Mapping[str, Handler], retry_topic: str, deserializers: Deserializers
+    handlers: Mapping[str, Handler], retry_topics: Iterable[str], deserializers: Deserializers
 ) -> Handle:
     """What is called with every record as it was read."""
     by_topic = {
@@ -37,7 +37,7 @@ def make_handle(
             raise DeadLetter(f"This worker has no handler for the topic {topic!r}.")
         return handle(record)
 
-    routes = {**by_topic, retry_topic: of_origin}
+    routes = {**by_topic, **dict.fromkeys(retry_topics, of_origin)}
 
     def route(record: ConsumerRecord) -> Any:
         return routes[record.topic](record)

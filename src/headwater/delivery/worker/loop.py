@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 from headwater.base.errors import KafkaError
@@ -226,10 +226,10 @@ class WorkerLoop:
     # -- rebalances and the end ------------------------------------------------------------------
 
     async def assigned(
-        self, partitions: frozenset[TopicPartition], retry_topic: str | None
+        self, partitions: frozenset[TopicPartition], retry_topics: Collection[str]
     ) -> None:
         self._work.assign(partitions)
-        retried = [partition for partition in partitions if partition.topic == retry_topic]
+        retried = [partition for partition in partitions if partition.topic in retry_topics]
         has_reset = self._options.consumer_config["auto.offset.reset"] != "earliest"
         asked = partitions if self._notes is not None else retried if has_reset else ()
         committed = await self._consumer.committed(asked) if asked else {}

@@ -125,6 +125,9 @@ class WorkerOptions:
             **self.bootstrap_config,
             "transactional.id": f"{self.group}-worker-{self.instance or unique}",
             "transaction.timeout.ms": 15_000,
+            # What keeps it from being written is known before that.
+            "request.timeout.ms": 10_000,
+            "delivery.timeout.ms": 12_000,
             "max.block.ms": 20_000,
             "compression.type": "lz4",
         }

@@ -13,11 +13,14 @@ from typing import Final
 
 from headwater.base.durations import show_duration
 from headwater.client.failures.verdicts import AfterLike, after_ms_of
-from headwater.wire.delayed.retry_topics import dead_letter_topic
+from headwater.wire.delayed.retry_topics import dead_letter_topic, retry_queue, retry_topic
 
 #: The setting that makes a topic one in which records wait by how often they failed.
 DELAY_MODE: Final = "delay.mode"
 RETRY_MODE: Final = "retry"
+#: Those of its policy, and of the group whose queue it is.
+RETRY_DELAYS: Final = "retry.delays"
+RETRY_GROUP: Final = "retry.group"
 
 _DELAYS: Final = ("5s", "10s", "30s", "1m", "2m")
 
@@ -31,6 +34,8 @@ class RetryPolicy:
     attempts: int = 0
     #: By how much of itself, at random, a delay may be longer.
     jitter: float = 0.0
+    #: Whether there is a topic for each delay, and not one for all of them.
+    queues: bool = False
     _delays_ms: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -52,12 +57,28 @@ class RetryPolicy:
         delay_s = self._delays_ms[min(failure_count, len(self._delays_ms)) - 1] / 1000
         return delay_s * (1 + self.jitter * random.random())
 
+    @property
+    def delays_ms(self) -> tuple[int, ...]:
+        """By attempt; beyond the last one that counts."""
+        return self._delays_ms
+
+    def topic_names(self, group: str) -> list[str]:
+        """The retry topic, or the queues: one for each delay, and for equal ones one."""
+        if not self.queues:
+            return [retry_topic(group)]
+        return list(dict.fromkeys(retry_queue(group, delay_ms) for delay_ms in self._delays_ms))
+
     def topic_configs(self, group: str) -> dict[str, str]:
-        """What makes a topic the retry topic of a group."""
-        return {
+        """What makes a topic the retry topic of a group, or one of its queues.
+
+        Queues have the whole policy too: how long a record waits is decided by how often it failed,
+        so one that comes to another queue than its own waits no less, and no more.
+        """
+        configs = {
             DELAY_MODE: RETRY_MODE,
-            "retry.delays": ",".join(map(show_duration, self._delays_ms)),
+            RETRY_DELAYS: ",".join(map(show_duration, self._delays_ms)),
             "retry.attempts": str(self.attempts),
             "retry.jitter": str(self.jitter),
             "retry.dead.letter.topic": dead_letter_topic(group),
         }
+        return configs | {RETRY_GROUP: group} if self.queues else configs

@@ -1,86 +1,140 @@
-"""The topics of a worker's group for what it could not handle: looked for, or created, at first."""
+"""The topics of a worker's group for what it could not handle: looked for, or created, at first.
+
+There are three kinds, and the topics themselves say which it is. On Headwater one retry topic,
+which waits and counts; or a queue for each delay, which do the same. Anywhere else a topic for what
+failed and one for what comes back, and a retry service between them.
+"""
 
 from __future__ import annotations
 
 import logging
-from typing import Final
+from collections.abc import Mapping
+from typing import NamedTuple
 
+from headwater.base.durations import parse_duration_ms
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.client.admin.configs import ConfigResource, ResourceType
 from headwater.client.admin.topics import NewTopic
 from headwater.client.kafka_errors import UnknownTopicOrPartitionError
+from headwater.delivery.group_topics import DEAD_LETTER_CONFIGS, service_topics
 from headwater.delivery.worker.clients import WorkerAdmin
 from headwater.delivery.worker.options import WorkerOptions
-from headwater.delivery.worker.policy import DELAY_MODE, RETRY_MODE
-from headwater.wire.delayed.retry_topics import dead_letter_topic, retry_topic
-
-#: Of Apache Kafka: what says that a topic is there for dead letters.
-_DEAD_LETTERS: Final = {"errors.deadletterqueue.group.enable": "true"}
+from headwater.delivery.worker.policy import DELAY_MODE, RETRY_DELAYS, RETRY_GROUP, RETRY_MODE
+from headwater.wire.delayed.retry_topics import (
+    dead_letter_topic,
+    queue_prefix,
+    ready_topic,
+    retry_queue,
+    retry_topic,
+)
 
 _logger = logging.getLogger(__name__)
 
 
-async def prepare_topics(admin: WorkerAdmin, options: WorkerOptions) -> bool:
-    """See to it that the retry topic is there; tells whether its records come back by themselves.
+class GroupTopics(NamedTuple):
+    #: Where failed records come back; none if they stay where they are.
+    retry_topics: tuple[str, ...]
+    #: By attempt, the delays of the group's queues; empty if it has one retry topic.
+    queues_ms: tuple[int, ...]
 
-    They do where its broker knows `delay.mode=retry`. Anywhere else failed records stay in it: to
-    read them there would be to fail again at once.
-    """
+
+async def prepare_topics(admin: WorkerAdmin, options: WorkerOptions) -> GroupTopics:
+    """See to it that there are topics for what fails, and tell how they are used."""
     await admin.start()
     try:
-        retry = retry_topic(options.group)
-        if not await _exists(admin, retry):
+        found = await _find(admin, options.group)
+        if not found:
             if not options.create_topics:
                 raise UnknownTopicOrPartitionError(
-                    f"There is no topic {retry!r} for what the group {options.group!r} cannot "
-                    f"handle: run `headwater retry enable {options.group} --topics "
-                    f"{','.join(options.handlers)}`, or give create_topics=True."
+                    f"There is no topic {retry_topic(options.group)!r} for what the group "
+                    f"{options.group!r} cannot handle: run `headwater retry enable {options.group} "
+                    f"--topics {','.join(options.handlers)}`, or give create_topics=True."
                 )
             await _create(admin, options)
-        is_waiting = await _delay_mode(admin, retry) == RETRY_MODE
-        if not is_waiting:
-            _logger.warning(
-                "The topic %s has no %s=%s: what fails is kept there, and is not tried again.",
-                *(retry, DELAY_MODE, RETRY_MODE),
-            )
-        return is_waiting
+            found = await _find(admin, options.group)
+        return _group_topics(options.group, found)
     finally:
         await admin.close()
 
 
-async def _exists(admin: WorkerAdmin, name: str) -> bool:
-    found = (await admin.describe_topics([name]))[name]
-    if not isinstance(found, KafkaError):
-        return True
-    if found.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        return False
-    raise found
+async def _find(admin: WorkerAdmin, group: str) -> dict[str, Mapping[str, str]]:
+    """The retry topics that a group may have, with their settings."""
+    names = [
+        topic.name
+        for topic in await admin.list_topics()
+        if topic.name == retry_topic(group) or topic.name.startswith(queue_prefix(group))
+    ]
+    resources = [ConfigResource(ResourceType.TOPIC, name) for name in sorted(names)]
+    if not resources:
+        return {}
+    asked = [DELAY_MODE, RETRY_DELAYS, RETRY_GROUP]
+    found: dict[str, Mapping[str, str]] = {}
+    for resource, entries in (await admin.describe_configs(resources, names=asked)).items():
+        if isinstance(entries, KafkaError):
+            raise entries
+        found[resource.name] = {entry.name: entry.value or "" for entry in entries}
+    # A topic that only begins like a queue may be the retry topic of another group.
+    return {
+        name: settings
+        for name, settings in found.items()
+        if name in (retry_topic(group), ready_topic(group)) or settings.get(RETRY_GROUP) == group
+    }
+
+
+def _group_topics(group: str, found: Mapping[str, Mapping[str, str]]) -> GroupTopics:
+    waiting = [name for name, each in found.items() if each.get(DELAY_MODE) == RETRY_MODE]
+    queues = [name for name in waiting if name != retry_topic(group)]
+    if queues:
+        texts = found[queues[0]][RETRY_DELAYS].split(",")
+        delays_ms = tuple(parse_duration_ms(text) for text in texts)
+        for delay_ms in delays_ms:
+            if retry_queue(group, delay_ms) not in queues:
+                raise UnknownTopicOrPartitionError(
+                    f"The group {group!r} has queues for what it cannot handle, but none called "
+                    f"{retry_queue(group, delay_ms)!r}: run `headwater retry enable {group} "
+                    f"--queues --delays {','.join(texts)} --topics ...` again."
+                )
+        return GroupTopics(tuple(waiting), delays_ms)
+    if waiting:
+        return GroupTopics(tuple(waiting), ())
+    if ready_topic(group) in found and retry_topic(group) in found:
+        _logger.info(
+            "What fails comes back in %s, as long as `headwater retry-service %s` runs.",
+            *(ready_topic(group), group),
+        )
+        return GroupTopics((ready_topic(group),), ())
+    # To read it there would be to fail again at once.
+    _logger.warning(
+        "The topic %s has no %s=%s: what fails is kept there, and is not tried again.",
+        *(retry_topic(group), DELAY_MODE, RETRY_MODE),
+    )
+    return GroupTopics((), ())
 
 
 async def _create(admin: WorkerAdmin, options: WorkerOptions) -> None:
     """Dead letters first: the retry topic names where they go."""
-    dead, retry = dead_letter_topic(options.group), retry_topic(options.group)
-    replicas = options.replication_factor
-    for topic in (
-        NewTopic(dead, 1, replicas, configs=_DEAD_LETTERS),
-        NewTopic(
-            retry,
-            options.retry_partitions,
-            replicas,
-            configs=options.policy.topic_configs(options.group),
-        ),
-    ):
-        outcome = (await admin.create_topics([topic], raise_errors=False))[topic.name]
-        is_there = (
-            isinstance(outcome, KafkaError) and outcome.code is ErrorCode.TOPIC_ALREADY_EXISTS
+    group, replicas = options.group, options.replication_factor
+    configs = options.policy.topic_configs(group)
+    own = [NewTopic(dead_letter_topic(group), 1, replicas, configs=DEAD_LETTER_CONFIGS)]
+    own += [
+        NewTopic(name, options.retry_partitions, replicas, configs=configs)
+        for name in options.policy.topic_names(group)
+    ]
+    try:
+        for topic in own:
+            await _create_one(admin, topic)
+    except KafkaError as error:
+        if error.code is not ErrorCode.INVALID_CONFIG:
+            raise
+        _logger.warning(
+            "These brokers have no retry topics: `headwater retry-service %s` has to run.", group
         )
-        if isinstance(outcome, KafkaError) and not is_there:
-            raise outcome
+        for topic in service_topics(group, options.retry_partitions, replicas):
+            await _create_one(admin, topic)
 
 
-async def _delay_mode(admin: WorkerAdmin, name: str) -> str | None:
-    resource = ConfigResource(ResourceType.TOPIC, name)
-    entries = (await admin.describe_configs([resource], names=[DELAY_MODE]))[resource]
-    if isinstance(entries, KafkaError):
-        raise entries
-    return next((entry.value for entry in entries if entry.name == DELAY_MODE), None)
+async def _create_one(admin: WorkerAdmin, topic: NewTopic) -> None:
+    outcome = (await admin.create_topics([topic], raise_errors=False))[topic.name]
+    is_there = isinstance(outcome, KafkaError) and outcome.code is ErrorCode.TOPIC_ALREADY_EXISTS
+    if isinstance(outcome, KafkaError) and not is_there:
+        raise outcome

@@ -38,7 +38,6 @@ from headwater.delivery.worker.options import (
 )
 from headwater.delivery.worker.settler import Settler
 from headwater.delivery.worker.topics import prepare_topics
-from headwater.wire.delayed.retry_topics import retry_topic
 
 
 class Worker(RebalanceListener):
@@ -71,7 +70,7 @@ class Worker(RebalanceListener):
         self._consumer: ConsumerNow | None = None
         self._loop: WorkerLoop | None = None
         self._is_stopping = False
-        self._retry: str | None = None
+        self._retry_topics: tuple[str, ...] = ()
 
     def run(self, *, handle_signals: bool = True) -> None:
         """Handle records until `stop`; raises what does not pass.
@@ -81,15 +80,14 @@ class Worker(RebalanceListener):
         """
         with self._signals(handle_signals):
             options = self._options
-            is_waiting = run_now(prepare_topics(AdminNow(options.bootstrap_config), options))
-            self._retry = retry_topic(options.group) if is_waiting else None
+            found = run_now(prepare_topics(AdminNow(options.bootstrap_config), options))
+            self._retry_topics, self._work.queues_ms = found
             consumer = self._consumer = ConsumerNow(Consumer(options.consumer_config))
             settler = Settler(options, self._work, consumer, ProducerNow)
             self._loop = WorkerLoop(options, self._work, consumer, settler, self._crew(consumer))
             if self._is_stopping:
                 self._loop.stop()
-            topics = [*options.handlers, *([self._retry] if self._retry else ())]
-            consumer.subscribe(topics, listener=self)
+            consumer.subscribe([*options.handlers, *self._retry_topics], listener=self)
             run_now(self._loop.run())
 
     def stop(self) -> None:
@@ -108,8 +106,7 @@ class Worker(RebalanceListener):
 
     def _crew(self, consumer: ConsumerNow) -> Crew:
         options = self._options
-        retry = retry_topic(options.group)
-        handle = make_handle(options.handlers, retry, options.deserializers)
+        handle = make_handle(options.handlers, self._retry_topics, options.deserializers)
         if options.is_direct:
             return DirectCrew(self._work, handle)
         return ThreadCrew(self._work, handle, options.concurrency, consumer.wakeup)
@@ -149,7 +146,7 @@ class Worker(RebalanceListener):
 
     def on_partitions_assigned(self, consumer: Any, partitions: frozenset[TopicPartition]) -> None:
         if self._loop is not None:
-            run_now(self._loop.assigned(partitions, self._retry))
+            run_now(self._loop.assigned(partitions, self._retry_topics))
 
     def on_partitions_revoked(self, consumer: Any, partitions: frozenset[TopicPartition]) -> None:
         if self._loop is not None:

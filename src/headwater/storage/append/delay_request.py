@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 from headwater.base.durations import LONG_MAX, parse_duration_ms
 from headwater.storage.log_config import DelayMode, DelayRules
+from headwater.wire.delayed.attempts import last_header
 from headwater.wire.delayed.delayed_batch import NONE
 from headwater.wire.delayed.headers import (
     DELAY_HEADER,
@@ -107,13 +108,6 @@ def _cancellation(headers: tuple[Header, ...]) -> DelayRequest:
     if offset is not None:
         original = _time_ms(DELAYED_OFFSET_HEADER, offset.rpartition(b"@")[2])
     return DelayRequest(sender_id=sender_id, is_cancel=True, original=original)
-
-
-def last_header(headers: tuple[Header, ...], name: str) -> bytes | None:
-    for key, value in reversed(headers):
-        if key == name:
-            return value or b""
-    return None
 
 
 def _sender_id(headers: tuple[Header, ...]) -> bytes:

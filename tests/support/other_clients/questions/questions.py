@@ -60,8 +60,12 @@ _OWN_SETTINGS = frozenset(
         "delay.ms",
         "delay.pending.max.bytes",
         "retry.attempts",
+        "retry.breaker.letters",
+        "retry.breaker.pause",
+        "retry.breaker.window.ms",
         "retry.dead.letter.topic",
         "retry.delays",
+        "retry.group",
         "retry.jitter",
     }
 )

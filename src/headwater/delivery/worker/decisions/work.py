@@ -34,6 +34,8 @@ class Work:
         self.lock = threading.RLock()
         self.circuit = Circuit(options.circuit_failure_ratio, options.circuit_pause_s)
         self._options = options
+        #: By attempt, the delays of a group with a queue for each; empty for one retry topic.
+        self.queues_ms: tuple[int, ...] = ()
         self._figures = Figures()
         self._lanes = KeyLanes()
         self._windows = WorkWindows(options.max_in_flight)
@@ -60,7 +62,7 @@ class Work:
             # As often as is asked for, but no power of two that is longer than any handler waits.
             return self._again_s(options.in_process_backoff_s * 2 ** min(attempt - 1, 10))
         if not options.keep_order:
-            produced = retry_record(record, error, group=options.group)
+            produced = retry_record(record, error, group=options.group, queues_ms=self.queues_ms)
             return Letter(record.topic_partition, record.offset, produced, is_dead=False)
         failure_count = max(1, attempt - options.in_process_attempts + 1)
         if failure_count > options.policy.attempts_max:
@@ -74,7 +76,9 @@ class Work:
         return delay_s
 
     def _dead(self, record: ConsumerRecord, error: Exception, reason: str | None = None) -> Letter:
-        produced = dead_record(record, error, group=self._options.group, reason=reason)
+        produced = dead_record(
+            record, error, group=self._options.group, reason=reason, queues_ms=self.queues_ms
+        )
         return Letter(record.topic_partition, record.offset, produced, is_dead=True)
 
     def send_on(self, letter: Letter) -> None:

@@ -1,0 +1,1 @@
+"""The retry service: what failed waits and comes back, or is given up, on any Kafka."""
