@@ -10,7 +10,7 @@ from headwater.delay.dead_letters.moving import Moving
 from headwater.delay.delay_state import DelayState
 from headwater.delivery.dead_letter_moves import TransactionalMoves
 from headwater.sim.campaigns.retries import RetryCampaign
-from headwater.storage.append import retrying
+from headwater.wire.delayed import attempts
 from tests.support.tiers import full_tier, rounds
 
 #: The seeds are run in so many parts, which may run at the same time.
@@ -60,7 +60,7 @@ def forgets_the_dead_at_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def shows_what_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retrying, "DEAD_HEADER", "another-header")
+    monkeypatch.setattr(attempts, "DEAD_HEADER", "another-header")
 
 
 @pytest.mark.parametrize(
