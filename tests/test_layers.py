@@ -173,7 +173,12 @@ _ROOMS: dict[str, dict[str, set[str]]] = {
     "delivery": {
         "delay_service": set(),
         "retry_service": {"delay_service", "worker"},
+        "redrive": set(),
         "worker": set(),
+    },
+    "delivery.redrive": {
+        "letters": set(),
+        "tasks": {"letters"},
     },
     "delivery.worker": {
         "crews": {"decisions"},
@@ -185,6 +190,7 @@ _ROOMS: dict[str, dict[str, set[str]]] = {
         "delay_service": {"options"},
         "delay": {"options", "output"},
         "demo": set(),
+        "dlq": {"options", "output"},
         "doctor": {"metrics", "options", "output", "serve"},
         "elections": {"options", "output"},
         "groups": {"options", "output"},

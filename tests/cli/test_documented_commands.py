@@ -22,7 +22,7 @@ def commands(*pages: str) -> list[str]:
 
 
 def clients() -> list[str]:
-    found = commands("groups.md", "cluster.md")
+    found = commands("groups.md", "cluster.md", "dead-letters.md")
     return sorted({line for line in found if not line.startswith(SERVERS)})
 
 
@@ -52,4 +52,5 @@ def test_a_documented_command_is_understood(line: str) -> None:
     finished = run_command(*arguments)
     # It got as far as the cluster, or to a file that the reader would have.
     assert finished.exit_code == 1
-    assert re.match(r"headwater: (Cannot connect to|billing\.csv: No such file)", finished.stderr)
+    missing = r"(billing\.csv|letters\.jsonl): No such file"
+    assert re.match(rf"headwater: (Cannot connect to|{missing})", finished.stderr)

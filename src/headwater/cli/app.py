@@ -74,6 +74,14 @@ SUBCOMMANDS: Final = {
         "Give consumer groups a retry topic and a dead-letter topic.",
         words=("enable", "list"),
     ),
+    "dlq": Subcommand(
+        "dlq.command",
+        "List, show, export, send back and delete dead letters.",
+        words=(
+            *("list", "show", "export", "import", "redrive", "tasks"),
+            *("pause", "resume", "stop", "purge"),
+        ),
+    ),
     "elect-leaders": Subcommand("elections.command", "Have partitions elect their leaders."),
     "groups": Subcommand(
         "groups.command",

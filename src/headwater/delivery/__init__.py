@@ -7,6 +7,11 @@
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from headwater.client.failures.verdicts import DeadLetter, Retry
+    from headwater.delivery.redrive.async_redrives import AsyncRedrives
+    from headwater.delivery.redrive.letters.letter import Letter
+    from headwater.delivery.redrive.letters.letter_filter import LetterFilter
+    from headwater.delivery.redrive.redrives import Redrives
+    from headwater.delivery.redrive.tasks.plan import Edits, RedrivePlan, To
     from headwater.delivery.worker.app import App
     from headwater.delivery.worker.async_worker import AsyncWorker
     from headwater.delivery.worker.policy import RetryPolicy
@@ -14,14 +19,35 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "App": "delivery.worker.app",
+    "AsyncRedrives": "delivery.redrive.async_redrives",
     "AsyncWorker": "delivery.worker.async_worker",
     "DeadLetter": "client.failures.verdicts",
+    "Edits": "delivery.redrive.tasks.plan",
+    "Letter": "delivery.redrive.letters.letter",
+    "LetterFilter": "delivery.redrive.letters.letter_filter",
+    "RedrivePlan": "delivery.redrive.tasks.plan",
+    "Redrives": "delivery.redrive.redrives",
     "Retry": "client.failures.verdicts",
     "RetryPolicy": "delivery.worker.policy",
+    "To": "delivery.redrive.tasks.plan",
     "Worker": "delivery.worker.worker",
 }
 
-__all__ = ["App", "AsyncWorker", "DeadLetter", "Retry", "RetryPolicy", "Worker"]
+__all__ = [
+    "App",
+    "AsyncRedrives",
+    "AsyncWorker",
+    "DeadLetter",
+    "Edits",
+    "Letter",
+    "LetterFilter",
+    "RedrivePlan",
+    "Redrives",
+    "Retry",
+    "RetryPolicy",
+    "To",
+    "Worker",
+]
 
 
 def __dir__() -> list[str]:

@@ -1,0 +1,214 @@
+"""`AsyncRedrives`: dead letters sent back, by tasks that others can see and steer.
+
+A task runs in the process that began it. If that dies, `resume` carries on, there or anywhere.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import replace
+from typing import Final, Unpack
+
+from headwater.base.errors import InvalidConfigError
+from headwater.client.admin.async_admin import AsyncAdmin
+from headwater.client.producer.async_producer import AsyncProducer
+from headwater.client.settings.client_config import given_config
+from headwater.client.settings.typed import AdminSettings
+from headwater.delivery.redrive.census import Census
+from headwater.delivery.redrive.judgement import Judge
+from headwater.delivery.redrive.letters.letter import Letter, read_letter
+from headwater.delivery.redrive.letters.letter_filter import LetterFilter
+from headwater.delivery.redrive.letters.letter_reader import (
+    LetterReader,
+    Span,
+    letter_consumer,
+    spans_of,
+)
+from headwater.delivery.redrive.outgoing import EditFunction
+from headwater.delivery.redrive.preconditions import (
+    checked_targets,
+    done_ranges,
+    find_topic,
+    require_free,
+    require_task,
+    wall_ms,
+)
+from headwater.delivery.redrive.runner import OnProgress, Runner, left_of
+from headwater.delivery.redrive.sending import Sending
+from headwater.delivery.redrive.targets import Targets
+from headwater.delivery.redrive.tasks.offset_ranges import GrowingRanges
+from headwater.delivery.redrive.tasks.plan import RedrivePlan
+from headwater.delivery.redrive.tasks.task import RedriveTask, Wanted, make_task_id
+from headwater.delivery.redrive.tasks.task_topic import (
+    TASK_TOPIC,
+    Orders,
+    TaskTopic,
+    order_consumer,
+)
+
+_READ_RECORDS: Final = 5000
+_READ_S: Final = 1.0
+
+
+class AsyncRedrives:
+    """The redrives of a cluster, from an event loop. Settings are those that every client has."""
+
+    def __init__(
+        self, config: Mapping[str, object] | None = None, **settings: Unpack[AdminSettings]
+    ) -> None:
+        named = {name.replace("_", "."): value for name, value in settings.items()}
+        self._config = {**given_config(config), **named}
+
+    # -- letters ---------------------------------------------------------------------------------
+
+    async def require_topic(self, topic: str) -> None:
+        """Raises at once if the cluster cannot be reached, or has no such topic."""
+        async with AsyncAdmin(self._config) as admin:
+            await find_topic(admin, topic)
+
+    async def letters(
+        self,
+        topic: str,
+        letter_filter: LetterFilter | None = None,
+        spans: Mapping[int, Span] | None = None,
+    ) -> AsyncGenerator[list[Letter], None]:
+        """The letters of a topic that a filter means, some at a time; all there are by now."""
+        wanted = letter_filter or LetterFilter()
+        async with letter_consumer(self._config) as consumer:
+            reader = LetterReader(
+                consumer, topic, await spans_of(consumer, topic) if spans is None else spans
+            )
+            while not reader.is_done:
+                records = await reader.read(_READ_RECORDS, _READ_S)
+                letters = [letter for letter in map(read_letter, records) if wanted.matches(letter)]
+                if letters:
+                    yield letters
+
+    async def preview(self, plan: RedrivePlan, edit: EditFunction | None = None) -> Census:
+        """A dry run: what a task of this plan would do now. Nothing is sent or written."""
+        async with AsyncAdmin(self._config) as admin:
+            source = await find_topic(admin, plan.source)
+            book = await TaskTopic(self._config, admin).read()
+            targets = await checked_targets(admin, plan)
+            judge = Judge(plan, targets, done_ranges(book, plan.source, str(source.topic_id)), edit)
+            census = Census()
+            async with letter_consumer(self._config) as consumer:
+                reader = LetterReader(consumer, plan.source, await spans_of(consumer, plan.source))
+                while not reader.is_done:
+                    census.add(await judge.judge(await reader.read(_READ_RECORDS, _READ_S)))
+            return census
+
+    # -- tasks -----------------------------------------------------------------------------------
+
+    async def run(
+        self,
+        plan: RedrivePlan,
+        edit: EditFunction | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> RedriveTask:
+        """Begin a task and run it to its end: done, or stopped by somebody."""
+        plan = replace(plan, has_function=edit is not None)
+        async with AsyncAdmin(self._config) as admin:
+            source = await find_topic(admin, plan.source)
+            await checked_targets(admin, plan)
+            topic = TaskTopic(self._config, admin)
+            await topic.have()
+            require_free(await topic.read(), plan.source, None)
+            async with letter_consumer(self._config) as consumer:
+                spans = await spans_of(consumer, plan.source)
+            task = RedriveTask(make_task_id(), plan, str(source.topic_id), spans, wall_ms())
+            await self._order(task)
+            return await self._run(admin, task.id, edit, on_progress)
+
+    async def resume(
+        self,
+        task_id: str,
+        edit: EditFunction | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> RedriveTask:
+        """Let a paused task go on; one that nobody runs any more is run here, to its end."""
+        async with AsyncAdmin(self._config) as admin:
+            book = await TaskTopic(self._config, admin).read()
+            task = require_task(book, task_id)
+            state = task.state(wall_ms())
+            if state.is_final:
+                raise InvalidConfigError(
+                    f"The task {task_id} is {state}: begin another, which leaves out what was sent."
+                )
+            source = await find_topic(admin, task.plan.source)
+            if str(source.topic_id) != task.source_id:
+                raise InvalidConfigError(
+                    f"The topic {task.plan.source!r} was deleted and made anew: the letters of the "
+                    f"task {task_id} are gone."
+                )
+            is_alive = task.is_alive(wall_ms())
+            if not is_alive:
+                require_free(book, task.plan.source, task_id)
+                # What would fail for want of the function fails before anything is written.
+                Judge(task.plan, Targets(admin), {}, edit)
+            task = replace(task, wanted=Wanted.RUNNING)
+            await self._order(task)
+            return task if is_alive else await self._run(admin, task_id, edit, on_progress)
+
+    async def pause(self, task_id: str) -> RedriveTask:
+        """Have a task wait, within a second or so, until it is resumed."""
+        return await self._want(task_id, Wanted.PAUSED)
+
+    async def stop(self, task_id: str) -> RedriveTask:
+        """End a task, within a second or so. What it has sent stays sent."""
+        return await self._want(task_id, Wanted.STOPPED)
+
+    async def tasks(self) -> list[RedriveTask]:
+        """All tasks there were, the oldest first."""
+        async with AsyncAdmin(self._config) as admin:
+            return (await TaskTopic(self._config, admin).read()).tasks()
+
+    async def task(self, task_id: str) -> RedriveTask:
+        async with AsyncAdmin(self._config) as admin:
+            return require_task(await TaskTopic(self._config, admin).read(), task_id)
+
+    async def _want(self, task_id: str, wanted: Wanted) -> RedriveTask:
+        task = await self.task(task_id)
+        state = task.state(wall_ms())
+        if state.is_final:
+            raise InvalidConfigError(f"The task {task_id} is {state} already.")
+        task = replace(task, wanted=wanted)
+        await self._order(task)
+        return task
+
+    async def _order(self, task: RedriveTask) -> None:
+        async with AsyncProducer(self._config) as producer:
+            value = json.dumps(task.order_json(), separators=(",", ":")).encode()
+            await producer.send_and_wait(TASK_TOPIC, value, task.id.encode(), partition=0)
+
+    async def _run(
+        self,
+        admin: AsyncAdmin,
+        task_id: str,
+        edit: EditFunction | None,
+        on_progress: OnProgress | None,
+    ) -> RedriveTask:
+        topic = TaskTopic(self._config, admin)
+        source = (await self.task(task_id)).plan.source
+        sending = Sending(self._config, source, task_id)
+        try:
+            # From here on nobody else sends letters of this topic, and all that was sent is known.
+            await sending.start()
+            book = await topic.read(wait_until_stable=True)
+            task = require_task(book, task_id)
+            done = done_ranges(book, source, task.source_id)
+            judge = Judge(task.plan, Targets(admin), done, edit)
+            ranges = {
+                partition: GrowingRanges(*book.last_chunk(task_id, partition))
+                for partition in task.spans
+            }
+            async with (
+                letter_consumer(self._config) as letters,
+                order_consumer(self._config) as ordering,
+            ):
+                reader = LetterReader(letters, source, left_of(task))
+                orders = Orders(ordering, task, book.end)
+                return await Runner(task, sending, judge, reader, orders, ranges, on_progress).run()
+        finally:
+            await sending.close()

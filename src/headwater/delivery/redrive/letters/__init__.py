@@ -1,0 +1,1 @@
+"""Dead letters of any family: read, chosen, and kept in files."""
