@@ -82,6 +82,26 @@ def problems(directory: Path, text: str, **variables: str) -> list[str]:
     return [line.removeprefix(prefix).strip() for line in lines]
 
 
+@pytest.mark.parametrize(
+    ("fields", "topic"),
+    [
+        ("", None),
+        (", bad_records: skip", None),
+        (", dead_letter: orders-rejected", "orders-rejected"),
+        (", bad_records: dead_letter", "dlq.revenue"),
+        (", bad_records: dead_letter, group: billing", "dlq.billing"),
+        (", bad_records: dead_letter, dead_letter: orders-rejected", "orders-rejected"),
+    ],
+)
+def test_where_bad_records_go(tmp_path: Path, fields: str, topic: str | None) -> None:
+    source = f"{{topic: orders, schema: a INT{fields}}}"
+    spec = load(tmp_path, f"name: revenue\nsources: {{s: {source}}}\nsinks: {{t: {{topic: t}}}}")
+    [found] = spec.sources
+    assert found.has_dead_letters == (topic is not None)
+    if topic is not None:
+        assert spec.dead_letter_topic(found) == topic
+
+
 def test_a_whole_file(tmp_path: Path) -> None:
     spec = load(tmp_path, WHOLE)
     assert (spec.name, spec.description) == ("revenue", "Revenue by minute.")
@@ -293,7 +313,27 @@ PROBLEMS = {
         "1:25: source 's' has format 'raw', where nothing is decoded: 'dead_letter' has no use."
     ],
     source("topic: t, schema: a INT, dead_letter: d, bad_records: skip"): [
-        "1:56: source 's' cannot have both 'dead_letter' and 'bad_records'."
+        "1:56: source 's' cannot have both 'dead_letter' and 'bad_records: skip'."
+    ],
+    source("topic: t, bad_records: dead_letter"): [
+        "1:25: source 's' has format 'raw', where nothing is decoded: 'bad_records' has no use."
+    ],
+    source("topic: t, schema: a INT, bad_records: dead_leter"): [
+        "1:53: 'bad_records' cannot be 'dead_leter': did you mean 'dead_letter'?"
+    ],
+    source("topic: t, schema: a INT, dead_letter: t"): [
+        "1:53: source 's' reads the topic 't' itself: its dead letters would come back to it."
+    ],
+    source("pattern: d.*, schema: a INT, group: g, bad_records: dead_letter"): [
+        "1:51: source 's' reads the topic 'dlq.g' itself: its dead letters would come back to it."
+    ],
+    source("pattern: .*, schema: a INT, bad_records: dead_letter"): [
+        "1:56: source 's' reads the topic 'dlq.pipe' itself: its dead letters would come back to "
+        "it."
+    ],
+    source("topic: t, schema: a INT, group: a b, bad_records: dead_letter"): [
+        "1:47: source 's' has bad records that no topic can be named for: 'dlq.a b', after the "
+        "group, is not a name for one; give it a 'dead_letter'."
     ],
     source("topic: t, schema: a INT, metadata: [of, key]"): [
         "1:50: 'metadata' of source 's' cannot have 'of'; there are 'key', 'topic', 'partition', "

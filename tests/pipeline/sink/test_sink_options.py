@@ -39,6 +39,9 @@ def test_what_options_amount_to() -> None:
         ("topic", "or ders", "The option 'topic' cannot be 'or ders'"),
         ("headwater.exactlyOnce", "yes", "it must be true or false"),
         ("headwater.writeId", "daily", "needs 'headwater.exactlyOnce=true'"),
+        ("errors.tolerance", "some", "it must be none or all"),
+        ("errors.tolerance", "all", "a sink may not drop rows"),
+        ("errors.deadletterqueue.topic.name", "dlq.x", "needs 'errors.tolerance=all'"),
         ("kafka.transactional.id", "mine", "the sink makes its own transactions"),
         ("kafka.buffer.full.policy", "drop", "a sink may not drop records"),
         ("kafka.key.serializer", "some.Class", "keys and values are written as they are"),
@@ -74,3 +77,22 @@ def test_a_stream_has_its_name_from_its_checkpoint() -> None:
 def test_each_row_says_what_it_is() -> None:
     for row in SINK_OPTIONS:
         assert row.doc or row.refused, row.name
+
+
+def test_where_rows_go_that_cannot_be_written() -> None:
+    tolerant = {
+        **ADDRESS,
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": "dlq.x",
+        "errors.deadletterqueue.context.headers.enable": "true",
+    }
+    settings = parse_sink_settings({**tolerant, "kafka.max.request.size": "5000"}, Mode.STREAM)
+    assert settings.tolerance == ("dlq.x", 5000)
+    # Letters are larger than their rows.
+    assert int(settings.client["max.request.size"]) > 5000
+    assert parse_sink_settings(ADDRESS, Mode.STREAM).tolerance is None
+    with pytest.raises(OptionError, match=r"'dlq.x', which the rows themselves go to"):
+        parse_sink_settings({**tolerant, "topic": "dlq.x"}, Mode.STREAM)
+    with pytest.raises(OptionError, match=r"topic.name' cannot be 'd l q'"):
+        wrong = {**tolerant, "errors.deadletterqueue.topic.name": "d l q"}
+        parse_sink_settings(wrong, Mode.STREAM)

@@ -120,6 +120,49 @@ def test_what_is_wrong_is_told_in_a_sentence(spark: SparkSession, broker: Runnin
     assert "it has partitions 0 to 1" in message_of(writer(far, broker, topic=topic).save)
 
 
+@pytest.mark.parametrize("once", [{}, EXACTLY_ONCE], ids=["at least once", "exactly once"])
+def test_rows_that_cannot_be_written_become_dead_letters(
+    spark: SparkSession, broker: RunningBroker, once: dict[str, str], tmp_path: Path
+) -> None:
+    source, target, letters = (new_topic(broker) for _ in range(3))
+    with Producer(bootstrap_servers=broker.bootstrap) as producer:
+        for number in range(6):
+            producer.send(source, b"%d" % number, b"k", headers={"n": b"%d" % number})
+    reader = spark.readStream.format("headwater").option("subscribe", source)
+    reader = reader.option("kafka.bootstrap.servers", broker.bootstrap)
+    rows = reader.options(startingOffsets="earliest", includeHeaders="true").load()
+    query = (
+        rows.selectExpr(
+            "key",
+            "value",
+            "headers",
+            f"IF(CAST(value AS STRING) = '2', NULL, '{target}') AS topic",
+            "IF(CAST(value AS STRING) = '4', 9, NULL) AS partition",
+        )
+        .writeStream.format("headwater")
+        .option("kafka.bootstrap.servers", broker.bootstrap)
+        .option("errors.tolerance", "all")
+        .option("errors.deadletterqueue.topic.name", letters)
+        .options(**once)
+        .option("checkpointLocation", str(tmp_path))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    assert values(broker, target) == [b"0", b"1", b"3", b"5"]
+    found = sorted(records(broker, letters, 2), key=lambda record: record.value or b"")
+    assert [record.value for record in found] == [b"2", b"4"]
+    for record, error in zip(found, ["null in the column 'topic'", "no partition 9"], strict=True):
+        headers = dict(record.headers)
+        assert (headers["n"], record.key) == (record.value, b"k")
+        assert error in (headers["headwater-error"] or b"").decode()
+        assert headers["headwater-query"] == str(query.id).encode()
+        assert headers["headwater-batch"] == b"0"
+        assert headers["__dlq.errors.group"] == letters.encode()
+    assert dict(found[1].headers)["headwater-wanted-topic"] == target.encode()
+    assert open_count(broker) == 0
+
+
 def test_a_batch_write_that_is_repeated(spark: SparkSession, broker: RunningBroker) -> None:
     topic = new_topic(broker)
     frame = spark.range(0, 6, 1, 2).selectExpr("CAST(id AS STRING) AS value")

@@ -70,7 +70,8 @@ def _report_end(record: RunRecord) -> None:
 
 
 def _warn_of_rejects(record: RunRecord, spec: PipelineSpec) -> None:
-    topics = [source.dead_letter for source in spec.sources if source.dead_letter]
+    letters = (spec.dead_letter_topic(each) for each in spec.sources if each.has_dead_letters)
+    topics = list(dict.fromkeys(letters))
     reasons = f" The reasons are in {' and '.join(topics)}." if topics else ""
     print(
         f"headwater: warning: {record.pipeline!r} rejected every row that it read and wrote "

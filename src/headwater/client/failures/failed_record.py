@@ -40,7 +40,7 @@ STACK_BYTES_MAX: Final = 4096
 _STACK_CALLS: Final = 12
 
 #: What was said of the attempt before, or by the broker that delivered the record.
-_DROPPED: Final = frozenset(
+DROPPED: Final = frozenset(
     {
         ERROR_HEADER,
         ERROR_CLASS_HEADER,
@@ -93,7 +93,7 @@ def dead_record(
     """What to produce so that the broker makes a dead letter of the record at once."""
     headers = _headers(record, error)
     told = _message(error) if reason is None else reason
-    headers.append((DEAD_HEADER, _bounded(told, ERROR_BYTES_MAX)))
+    headers.append((DEAD_HEADER, bounded(told, ERROR_BYTES_MAX)))
     return _produced(record, headers, group, queues_ms)
 
 
@@ -108,7 +108,7 @@ def without_contents(produced: ProducerRecord, reason: str) -> ProducerRecord:
     """The same as a dead letter that has only its name and a reason, for what was refused whole."""
     origin = origin_value(produced.headers)  # type: ignore[arg-type]  # It was made above.
     headers = [] if origin is None else [(ORIGIN_HEADER, origin)]
-    told = _bounded(reason, ERROR_BYTES_MAX)
+    told = bounded(reason, ERROR_BYTES_MAX)
     headers += [(ERROR_HEADER, told), (DEAD_HEADER, told)]
     return produced._replace(value=None, key=None, headers=tuple(headers))
 
@@ -139,13 +139,13 @@ def _headers(record: ConsumerRecord, error: BaseException | str) -> list[Header]
         if name in _NUMBERS:
             if value is not None and value.isdigit():
                 ours[name] = value
-        elif name not in _DROPPED and name != ORIGIN_HEADER:
+        elif name not in DROPPED and name != ORIGIN_HEADER:
             headers.append((name, value))
     headers += ours.items()
     headers.append((ORIGIN_HEADER, str(origin_of(record)).encode()))
-    headers.append((ERROR_HEADER, _bounded(_message(error), ERROR_BYTES_MAX)))
+    headers.append((ERROR_HEADER, bounded(_message(error), ERROR_BYTES_MAX)))
     if isinstance(error, BaseException):
-        headers.append((ERROR_CLASS_HEADER, _bounded(_class_name(error), ERROR_BYTES_MAX)))
+        headers.append((ERROR_CLASS_HEADER, bounded(_class_name(error), ERROR_BYTES_MAX)))
         stack = _stack(error)
         if stack:
             headers.append((ERROR_STACK_HEADER, _bounded_end(stack, STACK_BYTES_MAX)))
@@ -174,7 +174,8 @@ def _stack(error: BaseException) -> str:
     return "".join(traceback.format_list(calls))
 
 
-def _bounded(text: str, bytes_max: int) -> bytes:
+def bounded(text: str, bytes_max: int) -> bytes:
+    """The text, or as much of it as may be in a header."""
     whole = text.encode("utf-8", "replace")
     # A character that was cut in two goes as a whole.
     return whole if len(whole) <= bytes_max else whole[:bytes_max].decode(errors="ignore").encode()

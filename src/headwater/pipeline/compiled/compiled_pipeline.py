@@ -83,7 +83,7 @@ class CompiledPipeline:
 
     def _with_letters(self) -> list[SourceSpec]:
         needed = needed_names(self.spec)
-        return [each for each in self.spec.sources if each.dead_letter and each.name in needed]
+        return [each for each in self.spec.sources if each.has_dead_letters and each.name in needed]
 
     def _letters(
         self, frames: StepFrames, source: SourceSpec, mode: RunMode
@@ -93,12 +93,13 @@ class CompiledPipeline:
             # is set aside once and not once a run.
             streaming = not isinstance(mode, Backfill)
             reader = frames.topic_source(source, streaming=streaming)
-            return reader, dead_letters(self.spec.name, reader)
+            return reader, dead_letters(self.spec, reader)
 
     def _start_letters(self, queries: SinkQueries, reader: TopicSource, frame: DataFrame) -> Query:
         source = reader.source
         exactly_once = any(sink.exactly_once for sink in self.spec.sinks)
-        options = write_options(self.spec, source.dead_letter, {}, exactly_once=exactly_once)
+        topic = self.spec.dead_letter_topic(source)
+        options = write_options(self.spec, topic, {}, exactly_once=exactly_once)
         trigger_ms = min(sink.trigger_ms for sink in self.spec.sinks)
         with told_as(self.spec, f"dead letters of source '{source.name}'", source.line):
             return queries.start_to_topic(

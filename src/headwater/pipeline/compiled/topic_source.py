@@ -101,7 +101,7 @@ class TopicSource:
 
     def _decoded_rows(self) -> DataFrame:
         columns = {"value", *self.source.metadata}
-        fails = not self.source.dead_letter and self.source.bad_records == "fail"
+        fails = not self.source.has_dead_letters and self.source.bad_records == "fail"
         if fails:
             columns.update(_PLACE)
         frame = self._judged(self.records(tuple(each for each in COLUMNS if each in columns)))

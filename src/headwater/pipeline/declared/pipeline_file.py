@@ -105,11 +105,11 @@ class _Load:
         section = self._top_level(document)
         if section is None:
             return None
-        sources = self._sources(section)
+        name = self._name(section)
+        sources = self._sources(section, name)
         drafts = self._drafts(section, sources)
         steps = resolve_steps(sources, drafts, self._problems)
         sinks = self._sinks(section, sources, drafts)
-        name = self._name(section)
         check_kafka_settings(section, self._problems)
         self._check_queries(drafts)
         _check_checkpoints(section, sinks, self._problems)
@@ -159,13 +159,13 @@ class _Load:
             )
         return name
 
-    def _sources(self, section: Section) -> dict[str, SourceSpec | None]:
+    def _sources(self, section: Section, pipeline: str) -> dict[str, SourceSpec | None]:
         found: dict[str, SourceSpec | None] = {}
         for entry in self._entries(section, "sources"):
             self._check_table_name("source", entry)
             if entry.key.lower() in map(str.lower, found):
                 self._problems.add(entry.place, f"the name {entry.key!r} is used twice.")
-            found[entry.key] = read_source(entry, self._directory, self._problems)
+            found[entry.key] = read_source(entry, pipeline, self._directory, self._problems)
         return found
 
     def _drafts(

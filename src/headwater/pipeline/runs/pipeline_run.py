@@ -129,7 +129,7 @@ def _run_locked(
             say(f"The query {name!r} has started after {elapsed_s:.1f} s.")
 
         queries: Sequence[Any] = compiled.start(plan.mode, tell_start)
-        letters = {query_name(source): source.name for source in spec.sources if source.dead_letter}
+        letters = {query_name(each): each.name for each in spec.sources if each.has_dead_letters}
         running = RunningPipeline(
             directory,
             record,

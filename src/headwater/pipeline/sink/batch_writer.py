@@ -18,6 +18,7 @@ from headwater.pipeline.connector.option_table import Mode
 from headwater.pipeline.sink.exactly_once.driver_shell import abort_batch, commit_batch
 from headwater.pipeline.sink.exactly_once.task_name import QueryName
 from headwater.pipeline.sink.exactly_once.task_shell import TaskPlace, write_task
+from headwater.pipeline.sink.failed_rows import WriteName, report_failed
 from headwater.pipeline.sink.plain_write import write_rows
 from headwater.pipeline.sink.sink_options import parse_sink_settings
 from headwater.pipeline.sink.sink_rows import check_schema
@@ -41,7 +42,7 @@ class HeadwaterBatchWriter(PromptTask, DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pyarrow.RecordBatch]) -> WriterCommitMessage:
         if not self._settings.is_exactly_once:
-            return write_rows(self._settings, iterator)
+            return write_rows(self._settings, iterator, lambda: WriteName(self._query.text, _BATCH))
         context = TaskContext.get()
         if context is None:
             raise RuntimeError("Rows are written outside of a task.")
@@ -53,6 +54,7 @@ class HeadwaterBatchWriter(PromptTask, DataSourceArrowWriter):
         if self._settings.is_exactly_once:
             is_last = not self._settings.write_id
             commit_batch(_BATCH, self._settings, messages, is_last=is_last)
+        report_failed(self._settings, _BATCH, messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         if self._settings.is_exactly_once:

@@ -5,12 +5,15 @@ A task that is tried again writes its rows again; nothing has to be committed or
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import WriterCommitMessage
 
+from headwater.client.admin import Admin
+from headwater.pipeline.sink.failed_rows import WriteName, failed_rows
 from headwater.pipeline.sink.producer_cache import PRODUCERS
 from headwater.pipeline.sink.record_sender import RecordSender
 from headwater.pipeline.sink.sink_options import SinkSettings
@@ -22,12 +25,22 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class RowsWritten(WriterCommitMessage):
     row_count: int
+    failed_count: int = 0
 
 
-def write_rows(settings: SinkSettings, batches: Iterator[pyarrow.RecordBatch]) -> RowsWritten:
-    """What a task does."""
-    with PRODUCERS.borrowed(settings.client) as producer:
-        sender = RecordSender(producer, settings.topic)
+def write_rows(
+    settings: SinkSettings,
+    batches: Iterator[pyarrow.RecordBatch],
+    name: Callable[[], WriteName],
+) -> RowsWritten:
+    """What a task does. Only dead letters tell the name of the write."""
+    with ExitStack() as open_clients:
+        producer = open_clients.enter_context(PRODUCERS.borrowed(settings.client))
+        failed = None
+        if settings.tolerance is not None:
+            admin = open_clients.enter_context(Admin(settings.admin_settings()))
+            failed = failed_rows(settings, settings.tolerance, producer, admin, name())
+        sender = RecordSender(producer, settings.topic, failed)
         sender.send_all(batches)
         sender.finish()
-    return RowsWritten(sender.row_count)
+    return RowsWritten(sender.row_count, sender.failed_count)

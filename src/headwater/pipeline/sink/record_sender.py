@@ -13,6 +13,7 @@ from headwater.base.errors import KafkaError
 from headwater.client.producer.batches.delivery_group import DeliveryGroup
 from headwater.client.producer.errors import TopicNotKnownError
 from headwater.client.producer.producer import Producer
+from headwater.pipeline.sink.failed_rows import FailedRows
 from headwater.pipeline.sink.sink_errors import WriteFailedError
 from headwater.pipeline.sink.sink_rows import group_rows
 
@@ -24,11 +25,17 @@ _LOOK_AFTER: Final = 64
 
 
 class RecordSender:
-    """For one task. `topic` goes before the column of that name."""
+    """For one task. `topic` goes before the column of that name.
 
-    def __init__(self, producer: Producer, topic: str | None) -> None:
+    Rows that cannot be written go where `failed` says; without it they raise.
+    """
+
+    def __init__(
+        self, producer: Producer, topic: str | None, failed: FailedRows | None = None
+    ) -> None:
         self._producer = producer
         self._topic = topic
+        self._failed = failed
         self._under_way: list[tuple[str, DeliveryGroup]] = []
         self.row_count = 0
 
@@ -38,20 +45,33 @@ class RecordSender:
 
     def send(self, batch: pyarrow.RecordBatch) -> None:
         """Take a batch; waits for memory, not for the broker."""
-        for topic, partition, rows in group_rows(batch, self._topic):
-            try:
-                delivery = self._producer.send_arrow(topic, rows, partition=partition)
-            except KafkaError as error:
-                raise _failed(topic, error) from error
-            self._under_way.append((topic, delivery))
+        good = batch
+        if self._failed is not None:
+            good, letters = self._failed.sort(batch)
+            if letters is not None:
+                self._send(self._failed.topic, None, letters)
+        for topic, partition, rows in group_rows(good, self._topic):
+            self._send(topic, partition, rows)
         self.row_count += len(batch)
         if len(self._under_way) > _LOOK_AFTER:
             self._look()
+
+    @property
+    def failed_count(self) -> int:
+        """How many of the rows became dead letters."""
+        return 0 if self._failed is None else self._failed.count
 
     def finish(self) -> None:
         """Wait until all is written; raises `WriteFailedError` if something is not."""
         self._producer.flush()
         self._look()
+
+    def _send(self, topic: str, partition: int | None, rows: pyarrow.RecordBatch) -> None:
+        try:
+            delivery = self._producer.send_arrow(topic, rows, partition=partition)
+        except KafkaError as error:
+            raise _failed(topic, error) from error
+        self._under_way.append((topic, delivery))
 
     def _look(self) -> None:
         for topic, delivery in self._under_way:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from headwater.base.errors import InvalidTopicError
 from headwater.base.ids import validate_topic_name
@@ -19,12 +19,15 @@ from headwater.pipeline.connector.option_table import (
     OptionError,
     OptionTable,
     boolean_option,
+    choice_option,
     client_settings,
 )
 
 _BYTES: Final = "keys and values are written as they are; make bytes or text of them before."
 _OWN_TRANSACTIONS: Final = "the sink makes its own transactions; use 'headwater.exactlyOnce'."
 _OF_SPARK: Final = "It is for Spark, which hands its own options to the sink as well."
+_TOLERANCE: Final = "errors.tolerance"
+_LETTER_TOPIC: Final = "errors.deadletterqueue.topic.name"
 _WRITE, _BATCH, _STREAM = Direction.WRITE, Mode.BATCH, Mode.STREAM
 
 # fmt: off
@@ -42,6 +45,14 @@ SINK_OPTIONS: Final = OptionTable("writing", [
            "exactly once, a write whose name was used before is recognised as done and writes "
            "nothing. A stream needs none: its checkpoint names it.",
            "a new one for each write", direction=_WRITE, mode=_BATCH),
+    Option(_TOLERANCE, "What becomes of a row that cannot be written, by its topic, its "
+           "partition, its headers or its size: `none` has it fail the query, `all` has it go to "
+           "the dead-letter topic. The name is Kafka Connect's.", "none", direction=_WRITE),
+    Option(_LETTER_TOPIC, "The topic that gets rows that cannot be written, "
+           "with `errors.tolerance=all`.", direction=_WRITE),
+    Option("errors.deadletterqueue.context.headers.enable", "In Kafka Connect, whether a dead "
+           "letter has headers that tell why it is one.", direction=_WRITE,
+           without_effect="It always has."),
     Option("checkpointLocation", "Where Spark keeps what a streaming query has done.",
            direction=_WRITE, mode=_STREAM, without_effect=_OF_SPARK),
     Option("queryName", "The name of a streaming query.", direction=_WRITE, mode=_STREAM,
@@ -75,6 +86,14 @@ SINK_OPTIONS: Final = OptionTable("writing", [
 _CLIENT_DEFAULTS: Final = {"client.id": "headwater-spark"}
 
 
+class Tolerance(NamedTuple):
+    """Where rows go that cannot be written."""
+
+    topic: str
+    #: How large a row may be. The producer itself takes larger ones, which letters are.
+    row_bytes_max: int
+
+
 @dataclass(frozen=True, slots=True)
 class SinkSettings:
     """What the options of a write amount to: checked on the driver, carried to every task."""
@@ -86,6 +105,8 @@ class SinkSettings:
     is_exactly_once: bool
     #: Empty for a new one.
     write_id: str
+    #: None has a row that fails fail the task.
+    tolerance: Tolerance | None = None
 
     def admin_settings(self) -> dict[str, str]:
         return {name: value for name, value in self.client.items() if name in ADMIN_SETTINGS}
@@ -104,17 +125,51 @@ def parse_sink_settings(options: Mapping[str, str], mode: Mode) -> SinkSettings:
     # Checked here, on the driver, and not in the first task. With any transactional id the settings
     # are refused that do not go together with transactions.
     identity = {"transactional.id": "any"} if is_exactly_once else {}
-    check_producer_settings(parse_settings(PRODUCER_SETTINGS, client | identity, {}))
+    producer = parse_settings(PRODUCER_SETTINGS, client | identity, {})
+    check_producer_settings(producer)
     topic = values.get("topic")
     if topic is not None:
-        try:
-            validate_topic_name(topic)
-        except InvalidTopicError as error:
-            raise OptionError(f"The option 'topic' cannot be {topic!r}: {error}") from None
+        _check_topic("topic", topic)
+    letter_topic = _letter_topic(values, topic)
+    tolerance = None
+    if letter_topic:
+        size_max, memory = producer.integer("max.request.size"), producer.integer("buffer.memory")
+        tolerance = Tolerance(letter_topic, size_max)
+        client["max.request.size"] = str(max(size_max, memory))
     write_id = values.get("headwater.writeid", "")
     if write_id and not is_exactly_once:
         raise OptionError(
             "The option 'headwater.writeId' needs 'headwater.exactlyOnce=true': without it a "
             "write that is repeated cannot be recognised."
         )
-    return SinkSettings(client, topic, is_exactly_once, write_id)
+    return SinkSettings(client, topic, is_exactly_once, write_id, tolerance)
+
+
+def _letter_topic(values: Mapping[str, str], topic: str | None) -> str:
+    """Where rows go that cannot be written; empty for nowhere."""
+    tolerance = choice_option(_TOLERANCE, values.get(_TOLERANCE, "none"), ("none", "all"))
+    name = values.get(_LETTER_TOPIC, "")
+    if tolerance == "none":
+        if name:
+            raise OptionError(
+                f"The option '{_LETTER_TOPIC}' needs '{_TOLERANCE}=all': without it a row that "
+                "cannot be written fails the query."
+            )
+        return ""
+    if not name:
+        raise OptionError(
+            f"The option '{_TOLERANCE}=all' needs '{_LETTER_TOPIC}': a sink may not drop rows."
+        )
+    _check_topic(_LETTER_TOPIC, name)
+    if name == topic:
+        raise OptionError(
+            f"The option '{_LETTER_TOPIC}' cannot be {name!r}, which the rows themselves go to."
+        )
+    return name
+
+
+def _check_topic(option: str, name: str) -> None:
+    try:
+        validate_topic_name(name)
+    except InvalidTopicError as error:
+        raise OptionError(f"The option '{option}' cannot be {name!r}: {error}") from None

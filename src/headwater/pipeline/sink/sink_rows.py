@@ -44,6 +44,7 @@ _TYPES: Final[dict[str, tuple[tuple[type[DataType], ...], str]]] = {
 }
 #: What a producer takes as they are.
 _RECORD_COLUMNS: Final = ("key", "value", "headers", "timestamp")
+NO_TOPIC: Final = "A row has null in the column 'topic', so there is no topic to write it to."
 
 
 class RowGroup(NamedTuple):
@@ -89,7 +90,7 @@ def group_rows(batch: pyarrow.RecordBatch, topic: str | None) -> Iterator[RowGro
     The option `topic` goes before the column. Raises `SinkRowError` for a row without a topic.
     """
     names = batch.schema.names
-    record = batch.select([name for name in _RECORD_COLUMNS if name in names])
+    record = record_columns(batch)
     if not len(batch):
         return
     topics = [(topic, None)] if topic is not None else _topics(batch.column("topic"))
@@ -103,12 +104,15 @@ def group_rows(batch: pyarrow.RecordBatch, topic: str | None) -> Iterator[RowGro
             yield from _by_partition(name, rows, partitions)
 
 
+def record_columns(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+    """The columns that are in a record."""
+    return batch.select([name for name in _RECORD_COLUMNS if name in batch.schema.names])
+
+
 def _topics(column: pyarrow.Array) -> list[tuple[str, pyarrow.Array | None]]:
     """Each topic, and which rows are its own; None for all."""
     if column.null_count:
-        raise SinkRowError(
-            "A row has null in the column 'topic', so there is no topic to write it to."
-        )
+        raise SinkRowError(NO_TOPIC)
     found = column.unique().to_pylist()
     if len(found) == 1:
         return [(found[0], None)]

@@ -18,6 +18,7 @@ from headwater.pipeline.connector.option_table import Mode
 from headwater.pipeline.sink.exactly_once.driver_shell import abort_batch, commit_batch
 from headwater.pipeline.sink.exactly_once.task_name import QueryName
 from headwater.pipeline.sink.exactly_once.task_shell import TaskPlace, write_task
+from headwater.pipeline.sink.failed_rows import report_failed
 from headwater.pipeline.sink.plain_write import write_rows
 from headwater.pipeline.sink.sink_options import parse_sink_settings
 from headwater.pipeline.sink.sink_rows import check_schema
@@ -42,12 +43,13 @@ class HeadwaterStreamWriter(PromptTask, DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pyarrow.RecordBatch]) -> WriterCommitMessage:
         if not self._settings.is_exactly_once:
-            return write_rows(self._settings, iterator)
+            return write_rows(self._settings, iterator, lambda: _place().write_name)
         return write_task(_place(), self._settings, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         if self._settings.is_exactly_once:
             commit_batch(batchId, self._settings, messages)
+        report_failed(self._settings, batchId, messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         if self._settings.is_exactly_once:

@@ -42,6 +42,12 @@ DEAD_HEADER: Final = "headwater-dead"
 #: How often it was sent back from a dead-letter topic.
 REDRIVES_HEADER: Final = "headwater-redrives"
 
+#: Of a row that Spark could not write: where it should have gone, and which query's it was.
+WANTED_TOPIC_HEADER: Final = "headwater-wanted-topic"
+WANTED_PARTITION_HEADER: Final = "headwater-wanted-partition"
+QUERY_HEADER: Final = "headwater-query"
+BATCH_HEADER: Final = "headwater-batch"
+
 #: What Apache Kafka writes into dead letters of share groups.
 DLQ_TOPIC_HEADER: Final = "__dlq.errors.topic"
 DLQ_PARTITION_HEADER: Final = "__dlq.errors.partition"

@@ -106,17 +106,17 @@ SOURCE_FIELDS: Final = FieldTable(
         Field(
             "dead_letter",
             TOPIC,
-            "The topic that gets the records that cannot be decoded, unchanged, with the reason "
-            "and where they came from in headers.",
+            "The topic that gets the records that cannot be decoded as dead letters: unchanged, "
+            "with the reason and where they came from in headers.",
+            default="with `bad_records: dead_letter`, `dlq.` and the `group`",
             example="orders-rejected",
             only_with=_TOPIC_SOURCES,
         ),
         Field(
             "bad_records",
-            choice("fail", "skip"),
-            "Without a `dead_letter`: a record that cannot be decoded fails the run, or is left "
-            "out.",
-            default="`fail`",
+            choice("fail", "skip", "dead_letter"),
+            "A record that cannot be decoded fails the run, is left out, or becomes a dead letter.",
+            default="`dead_letter` with such a topic, `fail` without",
             only_with=_TOPIC_SOURCES,
         ),
         Field(

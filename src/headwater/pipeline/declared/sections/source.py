@@ -8,6 +8,9 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from headwater.base.errors import InvalidTopicError
+from headwater.base.ids import validate_topic_name
+from headwater.client.failures.letter_topics import letter_topic
 from headwater.pipeline.connector.source_options import SOURCE_OPTIONS
 from headwater.pipeline.declared.fields.durations import DurationError, parse_moment_ms
 from headwater.pipeline.declared.fields.option_names import check_options
@@ -50,7 +53,9 @@ _WORDS: Final = ("earliest", "latest", "group")
 _OFFSET: Final = re.compile(r"-1|-2|\d{1,18}", re.ASCII)
 
 
-def read_source(entry: Entry, directory: Path, problems: Problems) -> SourceSpec | None:
+def read_source(
+    entry: Entry, pipeline: str, directory: Path, problems: Problems
+) -> SourceSpec | None:
     """The source; None if something about it is wrong, which has been said then."""
     count = len(problems)
     owner = f"source {entry.key!r}"
@@ -70,6 +75,7 @@ def read_source(entry: Entry, directory: Path, problems: Problems) -> SourceSpec
         columns = RAW_COLUMNS
     metadata = _metadata(owner, section, format, problems)
     _check_options(owner, section, format, problems)
+    _check_dead_letters(owner, section, pipeline, problems)
     watermark = read_watermark(owner, section, problems)
     if watermark is not None and columns is not None:
         known = (*columns, *(Column(f"_{name}", _metadata_type(name)) for name in metadata))
@@ -135,11 +141,6 @@ def _metadata_type(name: str) -> str:
 
 
 def _check_options(owner: str, section: Section, format: str, problems: Problems) -> None:
-    if section.given("dead_letter") and section.given("bad_records"):
-        problems.add(
-            section.key_place("bad_records"),
-            f"{owner} cannot have both 'dead_letter' and 'bad_records'.",
-        )
     if format == "raw" and not section.given("lake"):
         for name in ("dead_letter", "bad_records", "format_options"):
             if section.given(name):
@@ -159,6 +160,42 @@ def _check_options(owner: str, section: Section, format: str, problems: Problems
                 "'dead_letter' and 'bad_records'.",
             )
     check_options(owner, section, SOURCE_OPTIONS, _OWN_OPTIONS, problems)
+
+
+def _check_dead_letters(owner: str, section: Section, pipeline: str, problems: Problems) -> None:
+    """Bad records go to one place, and not back to where they came from."""
+    policy = section.get("bad_records", "dead_letter")
+    if section.given("dead_letter") and policy != "dead_letter":
+        problems.add(
+            section.key_place("bad_records"),
+            f"{owner} cannot have both 'dead_letter' and 'bad_records: {policy}'.",
+        )
+    topic, named_by = section.get("dead_letter"), "dead_letter"
+    if not section.given("dead_letter") and section.get("bad_records") == "dead_letter":
+        named_by = "group" if section.given("group") else "bad_records"
+        topic = letter_topic(section.get("group") or pipeline)
+        try:
+            validate_topic_name(topic)
+        except InvalidTopicError:
+            problems.add(
+                section.place_of(named_by),
+                f"{owner} has bad records that no topic can be named for: {topic!r}, after the "
+                "group, is not a name for one; give it a 'dead_letter'.",
+            )
+    if topic is not None and _reads(section, topic):
+        problems.add(
+            section.place_of(named_by),
+            f"{owner} reads the topic {topic!r} itself: its dead letters would come back to it.",
+        )
+
+
+def _reads(section: Section, topic: str) -> bool:
+    if topic in (section.get("topic") or section.get("topics") or ()):
+        return True
+    try:
+        return bool(re.fullmatch(section.get("pattern") or "(?!)", topic))
+    except re.error:
+        return False
 
 
 def _check_watermark_column(

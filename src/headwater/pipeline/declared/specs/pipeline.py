@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from headwater.client.failures.letter_topics import letter_topic
 from headwater.pipeline.declared.specs.run_mode import RunMode
 from headwater.pipeline.declared.specs.sink import SinkSpec
 from headwater.pipeline.declared.specs.source import SourceSpec
@@ -46,3 +47,7 @@ class PipelineSpec:
     def group(self, source: SourceSpec) -> str:
         """The consumer group as which the progress of a source is shown."""
         return source.group or self.name
+
+    def dead_letter_topic(self, source: SourceSpec) -> str:
+        """Where the records of a source go that cannot be decoded, if it has dead letters."""
+        return source.dead_letter or letter_topic(self.group(source))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 SourceFormat: TypeAlias = Literal["json", "csv", "avro", "raw"]
-BadRecords: TypeAlias = Literal["fail", "skip"]
+BadRecords: TypeAlias = Literal["fail", "skip", "dead_letter"]
 
 #: What `metadata` may name. In a decoded source, `offset` becomes the column `_offset` and so on:
 #: `_key` STRING, `_topic` STRING, `_partition` INT, `_offset` BIGINT, `_timestamp` TIMESTAMP,
@@ -36,8 +36,8 @@ class SourceSpec:
     key, value, topic, partition, offset, timestamp, timestampType (and headers if `metadata` has
     them). The others give the columns of the schema, then those that `metadata` names.
 
-    What cannot be decoded goes to the topic `dead_letter` with the reason; without one it fails the
-    run (`bad_records` "fail") or is left out ("skip").
+    What cannot be decoded becomes a dead letter with the reason (`dead_letter` names the topic, or
+    `bad_records` is "dead_letter"), fails the run (it is "fail") or is left out ("skip").
     """
 
     name: str
@@ -58,6 +58,7 @@ class SourceSpec:
     format_options: Mapping[str, str] = field(default_factory=dict)
     metadata: tuple[str, ...] = ()
     watermark: Watermark | None = None
+    #: The topic for dead letters; empty for the one that is named after the group.
     dead_letter: str = ""
     bad_records: BadRecords = "fail"
     #: "earliest", "latest", "group", or JSON as the connector's `startingOffsets` takes it.
@@ -71,6 +72,10 @@ class SourceSpec:
     options: Mapping[str, str] = field(default_factory=dict)
     #: The line of the file, to name in errors.
     line: int = 0
+
+    @property
+    def has_dead_letters(self) -> bool:
+        return bool(self.dead_letter) or self.bad_records == "dead_letter"
 
     @property
     def is_lake(self) -> bool:

@@ -25,6 +25,7 @@ from headwater.pipeline.sink.exactly_once.effects import (
 from headwater.pipeline.sink.exactly_once.halt_points import AFTER_WRITE, halt_at
 from headwater.pipeline.sink.exactly_once.task_name import Prepared, QueryName, TaskName
 from headwater.pipeline.sink.exactly_once.task_steps import Written, task_steps
+from headwater.pipeline.sink.failed_rows import WriteName, failed_rows
 from headwater.pipeline.sink.record_sender import RecordSender
 from headwater.pipeline.sink.sink_errors import NoTwoPhaseCommitError
 from headwater.pipeline.sink.sink_options import SinkSettings
@@ -43,6 +44,10 @@ class TaskPlace:
     partition: int
     attempt: int
 
+    @property
+    def write_name(self) -> WriteName:
+        return WriteName(self.query.text, self.batch)
+
     def name(self, slot: int) -> TaskName:
         return TaskName(self.query, self.run, f"{self.partition}.{slot}.{self.attempt}")
 
@@ -56,6 +61,7 @@ class TaskDone(WriterCommitMessage):
     #: None if there were no rows, or if the batch had been decided before.
     written: Written | None
     row_count: int
+    failed_count: int = 0
 
 
 class TaskShell:
@@ -70,6 +76,7 @@ class TaskShell:
         self._name = place.name(0)
         self._producer: Producer | None = None
         self.row_count = 0
+        self.failed_count = 0
 
     def close(self) -> None:
         """A transaction that is not completely written is aborted by this; one that is, stays."""
@@ -115,10 +122,20 @@ class TaskShell:
     def _write(self) -> Prepared:
         producer = self._owned
         producer.begin_transaction()
-        sender = RecordSender(producer, self._settings.topic)
+        failed = None
+        if self._settings.tolerance is not None:
+            # Of the same transaction: a letter counts if the rows beside it do.
+            failed = failed_rows(
+                self._settings,
+                self._settings.tolerance,
+                producer,
+                self._admin,
+                self._place.write_name,
+            )
+        sender = RecordSender(producer, self._settings.topic, failed)
         sender.send_all(self._rows)
         sender.finish()
-        self.row_count = sender.row_count
+        self.row_count, self.failed_count = sender.row_count, sender.failed_count
         state = producer.prepare_transaction()
         halt_at(AFTER_WRITE, self._place.batch)
         return Prepared(self._name, state)
@@ -137,7 +154,7 @@ def write_task(
         written = _drive(shell, place.batch)
     finally:
         shell.close()
-    return TaskDone(place.query, place.run, written, shell.row_count)
+    return TaskDone(place.query, place.run, written, shell.row_count, shell.failed_count)
 
 
 def _drive(shell: TaskShell, batch: int) -> Written | None:
