@@ -35,7 +35,9 @@ from headwater.sim.campaigns.delays.log_campaign import DelayLogCampaign
 from headwater.sim.campaigns.directory import DirectoryCampaign
 from headwater.sim.campaigns.exactly_once import ExactlyOnceCampaign
 from headwater.sim.campaigns.log import LogCampaign, run_with_failing_disk
+from headwater.sim.campaigns.retries import RetryCampaign
 from headwater.sim.campaigns.transactions import TransactionCampaign
+from headwater.sim.campaigns.workers import WorkerCampaign
 from headwater.sim.hostile.campaign import run_fuzz
 
 #: Runs one seed and returns how many crashes it survived.
@@ -125,6 +127,20 @@ def run_delays(seed: int) -> int:
     return campaign.crash_count
 
 
+def run_retries(seed: int) -> int:
+    """Retry topics on three brokers: each failed record comes back, or is a dead letter, once."""
+    campaign = RetryCampaign(seed)
+    _run_in_world(lambda: campaign.run(event_count=6))
+    return campaign.crash_count
+
+
+def run_workers(seed: int) -> int:
+    """Workers that fail and are killed on three brokers: one outcome for each record."""
+    campaign = WorkerCampaign(seed)
+    _run_in_world(campaign.run)
+    return campaign.crash_count
+
+
 def run_hostile(seed: int) -> int:
     """A broker process under peers that send broken requests of every API and version."""
     run_fuzz(seed, _CASES_PER_SEED)
@@ -153,6 +169,8 @@ CAMPAIGNS: dict[str, Campaign] = {
     "cluster-copies": run_cluster_copies,
     "delay-log": run_delay_log,
     "delays": run_delays,
+    "retries": run_retries,
+    "workers": run_workers,
     "hostile": run_hostile,
 }
 

@@ -29,6 +29,7 @@ from headwater.sim.campaigns.log import LogCampaign
 from headwater.sim.campaigns.replicas import ReplicaCampaign
 from headwater.sim.campaigns.retries import RetryCampaign
 from headwater.sim.campaigns.transactions import TransactionCampaign
+from headwater.sim.campaigns.workers import WorkerCampaign
 from tests.support.worlds.membership_campaign import KINDS, MembershipCampaign
 
 #: By run, as "campaign seed", the hash of its trace.
@@ -57,6 +58,7 @@ CAMPAIGNS: Mapping[str, Callable[[int], str]] = {
     "delay-log": lambda seed: DelayLogCampaign(seed).run(80),
     "delays": lambda seed: DelayCampaign(seed).run(event_count=6),
     "retries": lambda seed: RetryCampaign(seed).run(),
+    "workers": lambda seed: WorkerCampaign(seed).run(event_count=5),
 }
 
 

@@ -21,6 +21,9 @@ from headwater.base.checks import check
 
 T = TypeVar("T")
 
+#: A `finally` that waits for something keeps its coroutine from being closed; others may follow it.
+_CLOSES_MAX: Final = 20
+
 _current: Final[contextvars.ContextVar[SimulatedProcess | None]] = contextvars.ContextVar(
     "simulated_process", default=None
 )
@@ -103,9 +106,11 @@ class SimulatedProcess:
             # Tasks have no public way to say that nobody will miss them.
             task._log_destroy_pending = False  # type: ignore[attr-defined]
             coroutine = task.get_coro()
-            with contextlib.suppress(BaseException):
-                if coroutine is not None and hasattr(coroutine, "close"):
-                    self.context.run(coroutine.close)
+            for _ in range(_CLOSES_MAX):
+                with contextlib.suppress(BaseException):
+                    if coroutine is not None and hasattr(coroutine, "close"):
+                        self.context.run(coroutine.close)
+                    break
 
 
 def current_process() -> SimulatedProcess | None:

@@ -11,13 +11,14 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from headwater.client.admin.admin_operations import AdminOperations
+from headwater.client.environment import HasEnvironment
 from headwater.client.settings.admin_settings import ADMIN_SETTINGS
 from headwater.client.settings.client_config import parse_settings
 from headwater.client.settings.connection_settings import make_connection
 from headwater.client.settings.typed import AdminSettings
 
 
-class AsyncAdmin(AdminOperations):
+class AsyncAdmin(AdminOperations, HasEnvironment):
     """Administers a cluster, from an event loop. Use it with `async with`, or `start` and `close`.
 
     Settings have Kafka's names: in the mapping `config` as they are, as keywords with underscores
@@ -31,7 +32,7 @@ class AsyncAdmin(AdminOperations):
     ) -> None:
         values = parse_settings(ADMIN_SETTINGS, config, settings)
         timeout_s = values.integer("default.api.timeout.ms") / 1000
-        super().__init__(make_connection(values, timeout_s=timeout_s))
+        super().__init__(make_connection(values, self._make_environment(), timeout_s=timeout_s))
 
     async def start(self) -> None:
         await self.connection.__aenter__()

@@ -18,6 +18,7 @@ from headwater.client.failures.verdicts import AfterLike, DeadLetter, Retry, aft
 from headwater.client.producer.record import ProducerRecord
 from headwater.wire.delayed.headers import (
     ATTEMPTS_HEADER,
+    BATCH_HEADER,
     DEAD_HEADER,
     DELAYED_OFFSET_HEADER,
     ERROR_CLASS_HEADER,
@@ -27,9 +28,12 @@ from headwater.wire.delayed.headers import (
     LAST_FAILURE_HEADER,
     ORDER_HEADER,
     ORIGIN_HEADER,
+    QUERY_HEADER,
     REDRIVES_HEADER,
     RETRY_AFTER_HEADER,
     SENT_AT_HEADER,
+    WANTED_PARTITION_HEADER,
+    WANTED_TOPIC_HEADER,
 )
 from headwater.wire.delayed.retry_topics import queue_for, retry_topic
 from headwater.wire.records import Header
@@ -50,6 +54,10 @@ DROPPED: Final = frozenset(
         SENT_AT_HEADER,
         DELAYED_OFFSET_HEADER,
         ORDER_HEADER,
+        WANTED_TOPIC_HEADER,
+        WANTED_PARTITION_HEADER,
+        QUERY_HEADER,
+        BATCH_HEADER,
     }
 )
 #: What goes round with a record. A text that is no number would have the record refused.

@@ -19,6 +19,7 @@ from headwater.base.ids import TopicPartition
 from headwater.client.admin.async_admin import AsyncAdmin
 from headwater.client.consumer.async_consumer import AsyncConsumer
 from headwater.client.consumer.listeners import RebalanceListener
+from headwater.client.environment import ClientT, HasEnvironment, in_environment
 from headwater.client.producer.async_producer import AsyncProducer
 from headwater.delivery.worker.crews.crew import Crew
 from headwater.delivery.worker.crews.direct import AsyncDirectCrew
@@ -32,13 +33,14 @@ from headwater.delivery.worker.options import (
     WorkerOptions,
     WorkerSettings,
     handlers_of,
+    make_unique,
     read_options,
 )
 from headwater.delivery.worker.settler import Settler
 from headwater.delivery.worker.topics import prepare_topics
 
 
-class AsyncWorker(RebalanceListener):
+class AsyncWorker(RebalanceListener, HasEnvironment):
     """Runs once, on the caller's event loop. Handlers are coroutine functions."""
 
     def __init__(
@@ -74,11 +76,17 @@ class AsyncWorker(RebalanceListener):
         """
         with self._signals(handle_signals):
             options = self._options
-            found = await prepare_topics(AsyncAdmin(options.bootstrap_config), options)
+            found = await prepare_topics(
+                self._placed(AsyncAdmin)(options.bootstrap_config), options
+            )
             self._retry_topics, self._work.queues_ms = found
-            consumer = self._consumer = AsyncConsumer(options.consumer_config)
-            settler = Settler(options, self._work, consumer, AsyncProducer)
-            self._loop = WorkerLoop(options, self._work, consumer, settler, self._crew(consumer))
+            consumer = self._consumer = self._placed(AsyncConsumer)(options.consumer_config)
+            producer_kind = self._placed(AsyncProducer)
+            settler = Settler(options, self._work, consumer, producer_kind, self._unique())
+            self._loop = WorkerLoop(
+                *(options, self._work, consumer, settler, self._crew(consumer)),
+                now_s=asyncio.get_running_loop().time,
+            )
             if self._is_stopping:
                 self._loop.stop()
             consumer.subscribe([*options.handlers, *self._retry_topics], listener=self)
@@ -99,6 +107,15 @@ class AsyncWorker(RebalanceListener):
         if self._loop is None:
             return Health(False, "new", "The worker does not run yet.")
         return self._loop.health()
+
+    def _placed(self, kind: type[ClientT]) -> type[ClientT]:
+        """The same kind of client, in the environment of this worker."""
+        given = self._given_environment
+        return kind if given is None else in_environment(kind, given)
+
+    def _unique(self) -> str:
+        given = self._given_environment
+        return make_unique() if given is None else f"{given.generator.getrandbits(64):x}"
 
     def _crew(self, consumer: AsyncConsumer) -> Crew:
         options = self._options

@@ -17,7 +17,7 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.delivery.worker.clients import WorkerConsumer, WorkerProducer
 from headwater.delivery.worker.decisions.unsettled import Letter, Offsets, Settlement
 from headwater.delivery.worker.decisions.work import Work
-from headwater.delivery.worker.options import WorkerOptions, make_unique
+from headwater.delivery.worker.options import WorkerOptions
 
 MakeProducer = Callable[[Mapping[str, object]], WorkerProducer]
 
@@ -45,8 +45,10 @@ class Settler:
         work: Work,
         consumer: WorkerConsumer,
         make_producer: MakeProducer,
+        unique: str,
     ) -> None:
-        self._config = options.producer_config(make_unique())
+        """`unique` is a name that no other worker has."""
+        self._config = options.producer_config(unique)
         self._has_name = options.instance is not None
         self._work = work
         self._consumer = consumer

@@ -34,6 +34,7 @@ from headwater.delivery.worker.options import (
     WorkerOptions,
     WorkerSettings,
     handlers_of,
+    make_unique,
     read_options,
 )
 from headwater.delivery.worker.settler import Settler
@@ -83,7 +84,7 @@ class Worker(RebalanceListener):
             found = run_now(prepare_topics(AdminNow(options.bootstrap_config), options))
             self._retry_topics, self._work.queues_ms = found
             consumer = self._consumer = ConsumerNow(Consumer(options.consumer_config))
-            settler = Settler(options, self._work, consumer, ProducerNow)
+            settler = Settler(options, self._work, consumer, ProducerNow, make_unique())
             self._loop = WorkerLoop(options, self._work, consumer, settler, self._crew(consumer))
             if self._is_stopping:
                 self._loop.stop()

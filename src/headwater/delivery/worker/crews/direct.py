@@ -45,12 +45,16 @@ class _Direct:
         """What is under way is the caller's own."""
 
     def _end_batch(
-        self, records: list[ConsumerRecord], left: list[ConsumerRecord], failed_count: int
+        self,
+        records: list[ConsumerRecord],
+        left: list[ConsumerRecord],
+        failed_count: int,
+        now_s: float,
     ) -> None:
         self.left = left
         done = records[: len(records) - len(left)] if left else records
         if done:
-            self._work.handled(done, failed_count, time.monotonic())
+            self._work.handled(done, failed_count, now_s)
 
 
 class DirectCrew(_Direct):
@@ -83,7 +87,7 @@ class DirectCrew(_Direct):
             raise
         finally:
             left += following
-            self._end_batch(records, left, failed_count)
+            self._end_batch(records, left, failed_count, time.monotonic())
 
     def _try_again(self, record: ConsumerRecord, error: Exception) -> int | None:
         """1 if it was sent on, 0 if it was handled after all, None if the end came before."""
@@ -136,18 +140,20 @@ class AsyncDirectCrew(_Direct):
             raise
         finally:
             left += following
-            self._end_batch(records, left, failed_count)
+            now_s = asyncio.get_running_loop().time()
+            self._end_batch(records, left, failed_count, now_s)
 
     async def _try_again(self, record: ConsumerRecord, error: Exception) -> int | None:
         """1 if it was sent on, 0 if it was handled after all, None if the end came before."""
         attempt = 1
+        loop = asyncio.get_running_loop()
         while True:
             decided = self._work.decide(record, error, attempt)
             if isinstance(decided, Letter):
                 self._work.send_on(decided)
                 return 1
-            until_s = time.monotonic() + decided
-            while (left_s := until_s - time.monotonic()) > 0:
+            until_s = loop.time() + decided
+            while (left_s := until_s - loop.time()) > 0:
                 if self._is_stopping:
                     return None
                 await asyncio.sleep(min(left_s, _SLICE_S))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Collection
 
 from headwater.base.ids import TopicPartition
@@ -64,21 +63,23 @@ class TaskCrew:
 
     def _fill(self) -> None:
         """Have as many tasks as there may be."""
-        now_s = time.monotonic()
+        loop = asyncio.get_running_loop()
+        now_s = loop.time()
         while not self._is_stopping and len(self._tasks) < self._task_count:
             turn = self._work.take(now_s)
             if turn is None:
                 break
-            task = asyncio.get_running_loop().create_task(self._run(turn))
+            task = loop.create_task(self._run(turn))
             self._tasks[task] = turn.task.topic_partition
             task.add_done_callback(self._finished)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         next_s = self._work.next_s
-        if next_s is not None and not self._is_stopping:
-            # A lane that rests becomes ready without anything happening.
-            loop = asyncio.get_running_loop()
+        has_room = len(self._tasks) < self._task_count
+        if next_s is not None and has_room and not self._is_stopping:
+            # A lane that rests becomes ready without anything happening. While everybody is busy
+            # the next to finish looks: a timer for what is due by then would go off all the time.
             self._timer = loop.call_later(max(0.0, next_s - now_s), self._fill)
 
     async def _run(self, turn: Turn) -> None:
@@ -93,7 +94,7 @@ class TaskCrew:
                 self.failure = self.failure or fatal
                 self._wake()
             return
-        self._work.finish(turn, error, time.monotonic())
+        self._work.finish(turn, error, asyncio.get_running_loop().time())
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         del self._tasks[task]
