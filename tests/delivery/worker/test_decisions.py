@@ -245,7 +245,48 @@ def test_partitions_that_are_lost_leave_nothing_behind() -> None:
     assert work.unsettled_count == 0
     assert work.settlement() is None
     assert work.take(0.0) is None
-    assert work.running_count() == 0
+    assert work.unfinished_count() == 0
+
+
+def test_before_partitions_go_only_what_was_overtaken_is_still_handled() -> None:
+    work = Work(options_of(concurrency=2))
+    work.assign([PARTITION])
+    keys = (b"a", b"a", b"b", b"c", b"a", b"d")
+    work.begin([make_record(offset, key) for offset, key in enumerate(keys)])
+    first, overtaking = work.take(0.0), work.take(0.0)
+    assert first is not None
+    assert overtaking is not None
+    assert overtaking.task.record.offset == 2
+    work.finish(overtaking, None, 0.0)
+    work.drop_waiting([PARTITION])
+    # Record 1 lies in front of one that is done: without it that one would be handled again.
+    assert work.unfinished_count([PARTITION]) == 2
+    assert work.take(0.0) is None
+    work.finish(first, None, 0.0)
+    second = work.take(0.0)
+    assert second is not None
+    assert second.task.record.offset == 1
+    work.finish(second, None, 0.0)
+    assert work.unfinished_count([PARTITION]) == 0
+    assert work.take(0.0) is None
+    settlement = work.settlement()
+    assert settlement is not None
+    assert settlement.offsets is not None
+    assert settlement.offsets[PARTITION].offset == 3
+
+
+def test_what_waits_for_another_attempt_is_not_waited_for_when_partitions_go() -> None:
+    work = Work(options_of(concurrency=2, in_process_attempts=2))
+    work.assign([PARTITION])
+    work.begin([make_record(0, b"a"), make_record(1, b"b")])
+    first, second = work.take(0.0), work.take(0.0)
+    assert first is not None
+    assert second is not None
+    work.finish(first, OSError("x"), 0.0)
+    work.finish(second, None, 0.0)
+    work.drop_waiting([PARTITION])
+    assert work.unfinished_count([PARTITION]) == 0
+    assert work.take(100.0) is None
 
 
 # -- directly ------------------------------------------------------------------------------------

@@ -22,13 +22,13 @@ class Crew(Protocol):
         ...
 
     def stop(self) -> None:
-        """Begin nothing any more; may be called from a signal handler."""
+        """The end has come; may be called from a signal handler."""
         ...
 
     def quiet(
         self, timeout_s: float, partitions: Collection[TopicPartition] | None = None
     ) -> Awaitable[bool]:
-        """Wait until nothing is being handled, of these partitions or of all; tells whether."""
+        """Wait until nothing of these partitions, or of all, is left to do; tells whether."""
         ...
 
     def end(self) -> Awaitable[None]:

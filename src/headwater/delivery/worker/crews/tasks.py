@@ -23,7 +23,8 @@ class TaskCrew:
         self._task_count = task_count
         self._wake = wake
         self._is_stopping = False
-        self._tasks: dict[asyncio.Task[None], TopicPartition] = {}
+        #: In the order in which they began.
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self._timer: asyncio.TimerHandle | None = None
         self.failure: BaseException | None = None
         self.left: list[ConsumerRecord] = []
@@ -36,20 +37,20 @@ class TaskCrew:
         self._fill()
 
     def stop(self) -> None:
-        self._is_stopping = True
+        """What waits is the work's to drop; the rest is handled."""
 
     async def quiet(
         self, timeout_s: float, partitions: Collection[TopicPartition] | None = None
     ) -> bool:
-        waited = {
-            task
-            for task, partition in self._tasks.items()
-            if partitions is None or partition in partitions
-        }
-        if not waited:
-            return True
-        _, running = await asyncio.wait(waited, timeout=timeout_s)
-        return not running
+        end_s = asyncio.get_running_loop().time() + timeout_s
+        while self._work.unfinished_count(partitions):
+            left_s = end_s - asyncio.get_running_loop().time()
+            if left_s <= 0 or not self._tasks:
+                return False
+            await asyncio.wait(
+                list(self._tasks), timeout=left_s, return_when=asyncio.FIRST_COMPLETED
+            )
+        return True
 
     async def end(self) -> None:
         self._is_stopping = True
@@ -70,7 +71,7 @@ class TaskCrew:
             if turn is None:
                 break
             task = loop.create_task(self._run(turn))
-            self._tasks[task] = turn.task.topic_partition
+            self._tasks[task] = None
             task.add_done_callback(self._finished)
         if self._timer is not None:
             self._timer.cancel()

@@ -42,21 +42,28 @@ class ThreadCrew:
             self._has_work.notify(len(records))
 
     def stop(self) -> None:
-        self._is_stopping = True
+        """What waits is the work's to drop; the rest is handled."""
 
     async def quiet(
         self, timeout_s: float, partitions: Collection[TopicPartition] | None = None
     ) -> bool:
         with self._work.lock:
-            return self._is_quieter.wait_for(
-                lambda: not self._work.running_count(partitions), timeout_s
+            self._is_quieter.wait_for(
+                lambda: not self._work.unfinished_count(partitions) or not self._is_manned,
+                timeout_s,
             )
+            return not self._work.unfinished_count(partitions)
+
+    @property
+    def _is_manned(self) -> bool:
+        """Whether anybody is left to handle records."""
+        return any(thread.is_alive() for thread in self._threads)
 
     async def end(self) -> None:
         with self._work.lock:
             self._is_stopping = True
             self._has_work.notify_all()
-            is_quiet = not self._work.running_count()
+            is_quiet = not self._work.unfinished_count()
         if is_quiet:
             for thread in self._threads:
                 thread.join()

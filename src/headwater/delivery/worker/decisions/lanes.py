@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import Counter, deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import NamedTuple, TypeAlias
 
 from headwater.base.ids import TopicPartition
@@ -41,17 +41,29 @@ class KeyLanes:
         #: How often the first record of a lane was tried.
         self._attempts: dict[Lane, int] = {}
         self._running: Counter[TopicPartition] = Counter()
+        #: The furthest record of a partition that was ever taken.
+        self._furthest: dict[TopicPartition, int] = {}
         self._numbers = itertools.count()
 
     @property
     def waiting_count(self) -> int:
         return sum(map(len, self._lanes.values()))
 
-    def running_count(self, partitions: Iterable[TopicPartition] | None = None) -> int:
-        """How many records are being handled, of these partitions or of all."""
-        if partitions is None:
-            return self._running.total()
-        return sum(self._running[partition] for partition in partitions)
+    @property
+    def running_count(self) -> int:
+        """How many records are being handled."""
+        return self._running.total()
+
+    def unfinished_count(self, partitions: Collection[TopicPartition] | None = None) -> int:
+        """How many are being handled, or will be without anybody waiting for a time to come."""
+        resting = {lane for _, _, lane in self._resting}
+        waiting_count = sum(
+            len(waiting)
+            for lane, waiting in self._lanes.items()
+            if lane not in resting and (partitions is None or lane[0] in partitions)
+        )
+        running = self._running if partitions is None else partitions
+        return waiting_count + sum(self._running[partition] for partition in running)
 
     @property
     def next_s(self) -> float | None:
@@ -76,7 +88,9 @@ class KeyLanes:
             return None
         lane = self._ready.popleft()
         task = self._lanes[lane].popleft()
-        self._running[task.topic_partition] += 1
+        partition = task.topic_partition
+        self._running[partition] += 1
+        self._furthest[partition] = max(self._furthest.get(partition, -1), task.record.offset)
         return Turn(lane, task, self._attempts.get(lane, 0) + 1)
 
     def finish(self, turn: Turn) -> None:
@@ -97,13 +111,35 @@ class KeyLanes:
 
     def drop(self, partitions: Collection[TopicPartition] | None = None) -> None:
         """Forget what waits of these partitions, or of all; what is being handled goes on."""
-        idle = {*self._ready, *(lane for _, _, lane in self._resting)}
-        for lane in list(self._lanes):
-            if partitions is None or lane[0] in partitions:
-                self._lanes[lane].clear()
+        for lane in self._of(partitions):
+            self._lanes[lane].clear()
+            self._furthest.pop(lane[0], None)
+        self._tidy()
+
+    def drop_behind(self, partitions: Collection[TopicPartition] | None = None) -> None:
+        """The same, but what lies in front of a record that was taken stays.
+
+        A partition is committed up to the first record that is not done: without those in front of
+        it, one that is done would be handled again by whoever has the partition next. What rests
+        is not waited for.
+        """
+        resting = {lane for _, _, lane in self._resting}
+        for lane in self._of(partitions):
+            furthest = -1 if lane in resting else self._furthest.get(lane[0], -1)
+            waiting = self._lanes[lane]
+            while waiting and waiting[-1].record.offset > furthest:
+                waiting.pop()
+        self._tidy()
+
+    def _of(self, partitions: Collection[TopicPartition] | None) -> list[Lane]:
+        return [lane for lane in self._lanes if partitions is None or lane[0] in partitions]
+
+    def _tidy(self) -> None:
+        """Forget the lanes that nobody has anything to do with any more."""
+        for lane in {*self._ready, *(lane for _, _, lane in self._resting)}:
+            if not self._lanes[lane]:
+                del self._lanes[lane]
                 self._attempts.pop(lane, None)
-                if lane in idle:
-                    del self._lanes[lane]
         self._ready = deque(lane for lane in self._ready if lane in self._lanes)
         self._resting = [entry for entry in self._resting if entry[2] in self._lanes]
         heapq.heapify(self._resting)

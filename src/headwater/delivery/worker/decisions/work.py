@@ -157,9 +157,10 @@ class Work:
         with self.lock:
             return self._lanes.next_s
 
-    def running_count(self, partitions: Iterable[TopicPartition] | None = None) -> int:
+    def unfinished_count(self, partitions: Collection[TopicPartition] | None = None) -> int:
+        """How many records are being handled, or will be before these partitions can go."""
         with self.lock:
-            return self._lanes.running_count(partitions)
+            return self._lanes.unfinished_count(partitions)
 
     def can_go_on(self) -> bool:
         """Whether a partition that is full has room again."""
@@ -167,9 +168,9 @@ class Work:
             return any(map(self._windows.can_resume, self._full))
 
     def drop_waiting(self, partitions: Collection[TopicPartition] | None = None) -> None:
-        """Begin nothing more of these partitions, or of all."""
+        """Begin nothing more of these partitions, or of all, but what others have overtaken."""
         with self.lock:
-            self._lanes.drop(partitions)
+            self._lanes.drop_behind(partitions)
             self.circuit.dropped()
 
     # -- settling --------------------------------------------------------------------------------
@@ -264,7 +265,7 @@ class Work:
                 figures.retried_count,
                 figures.dead_count,
                 figures.in_process_retry_count,
-                self._lanes.running_count() + self._lanes.waiting_count,
+                self._lanes.running_count + self._lanes.waiting_count,
                 len(self._unsettled),
                 len(self._full),
                 self.circuit.state.value,
