@@ -74,7 +74,7 @@ def test_what_is_acknowledged_is_everywhere_and_survives_its_leader(
     run_cluster_scenario(tmp_path, scenario, {**SETTINGS, **slots})
 
 
-def test_only_the_leader_is_written_to_and_read_from(tmp_path: Path) -> None:
+def test_only_the_leader_is_written_to_and_serves_readers_who_know_no_racks(tmp_path: Path) -> None:
     async def scenario(cluster: BrokerCluster) -> None:
         await cluster.create_topic(TOPIC, [[1, 2, 3]])
         await _produce(cluster, b"value")
@@ -83,20 +83,25 @@ def test_only_the_leader_is_written_to_and_read_from(tmp_path: Path) -> None:
             max_wait_ms=0,
             topics=[
                 FetchTopic(
+                    topic=TOPIC,
                     topic_id=_partition(cluster, 1).topic_id,
                     partitions=[FetchPartition(partition=0, partition_max_bytes=1_000)],
                 )
             ],
         )
         for broker_id, code in ((1, ErrorCode.NONE), (2, ErrorCode.NOT_LEADER_OR_FOLLOWER)):
-            response = await cluster.send(broker_id, request, 17)
-            [data] = response.responses[0].partitions
+            [data] = (await cluster.send(broker_id, request, 10)).responses[0].partitions
             assert data.error_code == code
-            if code is not ErrorCode.NONE:
-                assert data.current_leader.leader_id == 1
-                [endpoint] = response.node_endpoints
-                host, port = cluster.servers[1].listeners.endpoints[0][1:]
-                assert (endpoint.node_id, endpoint.host, endpoint.port) == (1, host, port)
+        request.topics[0].partitions[0].current_leader_epoch = 0
+        await cluster.stop(1)
+        await cluster.until(lambda: _partition(cluster, 3).leader == 2)
+        response = await cluster.send(3, request, 17)
+        [data] = response.responses[0].partitions
+        assert data.error_code == ErrorCode.FENCED_LEADER_EPOCH
+        assert data.current_leader.leader_id == 2
+        [endpoint] = response.node_endpoints
+        host, port = cluster.servers[2].listeners.endpoints[0][1:]
+        assert (endpoint.node_id, endpoint.host, endpoint.port) == (2, host, port)
 
     run_cluster_scenario(tmp_path, scenario, SETTINGS)
 

@@ -7,6 +7,11 @@ larger than every limit, because otherwise a reader could never get past it.
 A follower reads like a consumer, but to the very end of the leader's log; and what it asks for says
 how far it is. The leader takes note of that before it reads anything, so that the answer has the
 high watermark which the request itself has brought about.
+
+A consumer may read from a follower too (KIP-392), up to the high watermark that the leader told it.
+A leader sends a consumer there that has said where it is: see `leading.read_replica`. What a
+follower does not have yet, it cannot know to be out of range: the leader alone knows where the log
+ends, so whoever asks for more than the follower has is sent back to it (OFFSET_NOT_AVAILABLE).
 """
 
 from __future__ import annotations
@@ -89,6 +94,10 @@ class FetchLimits(NamedTuple):
     #: The broker that fetches as a follower, and its epoch.
     replica_id: int = CONSUMER_REPLICA_ID
     replica_epoch: int = -1
+    #: Whether a consumer may be served by a broker that follows.
+    may_read_followers: bool = False
+    #: Where the consumer is, if replicas are chosen by that; empty otherwise.
+    reader_rack: str = ""
 
     @property
     def is_follower(self) -> bool:
@@ -103,6 +112,8 @@ class FetchedPartition(NamedTuple):
     error: KafkaError | None = None
     read: PartitionRead | None = None
     diverging: EpochEndOffset | None = None
+    #: The broker that this reader is to read from instead.
+    read_replica: int | None = None
 
     @property
     def size_bytes(self) -> int:
@@ -161,13 +172,20 @@ def read_partitions(
     budget_bytes = limits.max_bytes
     total_bytes = 0
     is_urgent = has_bare = False
+    is_follower, rack = limits.is_follower, limits.reader_rack
     for target in targets:
         partition: Partition | None = None
         try:
             partition = find_partition(partitions, target)
-            partition.check_leader(target.current_leader_epoch)
-            if limits.is_follower:
+            check_reader(partition, target, limits)
+            if is_follower:
                 _leadership(partition, target, limits)
+            elif rack and partition.leadership is not None:
+                replica_id = partition.leadership.read_replica(rack, target.fetch_offset)
+                if replica_id is not None:
+                    fetched.append(FetchedPartition(target, partition, read_replica=replica_id))
+                    is_urgent = True
+                    continue
             diverging = find_divergence(partition, target)
             if diverging is not None:
                 fetched.append(FetchedPartition(target, partition, diverging=diverging))
@@ -192,6 +210,21 @@ def read_partitions(
         total_bytes += size
         budget_bytes = max(budget_bytes - size, 0)
     return Fetched(fetched, total_bytes, is_urgent, has_bare)
+
+
+def check_reader(partition: Partition, target: FetchTarget, limits: FetchLimits) -> None:
+    """Raise unless this broker may serve the reader: as the leader, or to a consumer otherwise."""
+    if partition.is_leader or not limits.may_read_followers:
+        partition.check_leader(target.current_leader_epoch)
+        return
+    partition.check_replica(target.current_leader_epoch)
+    end = partition.log_end_offset
+    if target.fetch_offset > end:
+        raise KafkaError(
+            ErrorCode.OFFSET_NOT_AVAILABLE,
+            f"{partition.topic_partition} ends at {end} on this follower, and {target.fetch_offset}"
+            f" is asked for; broker {partition.leader}, its leader, may have more.",
+        )
 
 
 def read_partition(
@@ -231,6 +264,8 @@ def find_divergence(partition: Partition, target: FetchTarget) -> EpochEndOffset
     """Where a reader's log and this one part ways, if it wrote what this leader never had."""
     if target.last_fetched_epoch < 0 or target.fetch_offset < partition.log.log_start_offset:
         return None  # In the latter case reading says that it is out of range.
+    if not partition.is_leader and target.fetch_offset > partition.high_watermark:
+        return None  # What a follower has there may be cut off yet: nothing follows from it.
     end = partition.end_offset_for(target.last_fetched_epoch)
     if end.epoch < 0:
         raise KafkaError(

@@ -11,10 +11,13 @@ import pytest
 from headwater.cluster.brokers import failures
 from headwater.cluster.image.image import PartitionImage
 from headwater.cluster.partitions import elections
+from headwater.replication import fetch
 from headwater.replication.following import plan as follower_plan
 from headwater.replication.following.fetchers import ReplicaFetchers
 from headwater.replication.leading.leadership import Leadership
 from headwater.replication.partition.partition import Partition
+from headwater.replication.partition.partition_read import PartitionRead, read_for_follower
+from headwater.replication.waiting import delayed_fetch
 from headwater.sim.broker_host import BrokerHost
 from headwater.sim.campaigns.cluster import ClusterCampaign
 from headwater.sim.campaigns.cluster_trouble import ClusterTrouble, Event
@@ -85,6 +88,34 @@ def commit_what_the_leader_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Leadership, "advance_high_watermark", advance)
 
 
+def show_all_that_a_follower_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A follower serves consumers up to its log's end, committed or not."""
+    read_partition = fetch.read_partition
+
+    def read_to_the_end(
+        partition: Partition,
+        target: fetch.FetchTarget,
+        max_bytes: int,
+        limits: fetch.FetchLimits,
+        *,
+        min_one_batch: bool,
+    ) -> PartitionRead:
+        if partition.is_leader:
+            return read_partition(partition, target, max_bytes, limits, min_one_batch=min_one_batch)
+        log = partition.log
+        read = read_for_follower(log, target.fetch_offset, max_bytes, min_one_batch=min_one_batch)
+        return read._replace(high_watermark=log.log_end_offset)
+
+    for module in (fetch, delayed_fetch):
+        monkeypatch.setattr(module, "read_partition", read_to_the_end)
+
+    def parting(self: ClusterTrouble) -> list[tuple[Event, int]]:
+        """What has followers part: one is ahead of another that leads next."""
+        return [(self.kill, 1), (self.cut_off_from_one, 1), (self.cut_off_from_brokers, 1)]
+
+    monkeypatch.setattr(ClusterTrouble, "events", parting)
+
+
 def follow_nobody_new(monkeypatch: pytest.MonkeyPatch) -> None:
     role_changed = ReplicaFetchers.role_changed
 
@@ -130,6 +161,7 @@ def have_often(
         (trust_whoever_comes_back, DIFFERENT, 3),
         (be_alone_without_sync, LOST, 1),
         (commit_what_the_leader_has, DIFFERENT, 0),
+        (show_all_that_a_follower_has, LOST, 22),
         (follow_nobody_new, "in a healed world", 0),
         (store_repetitions, "stored once", 0),
         (lose_power_anywhere, LOST, 3),

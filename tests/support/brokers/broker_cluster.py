@@ -88,7 +88,9 @@ class BrokerCluster:
         settings: Mapping[str, str],
         broker_ids: Sequence[int],
         listen_host: str = LOOPBACK,
+        settings_of: Mapping[int, Mapping[str, str]] | None = None,
     ) -> None:
+        self._settings_of = settings_of or {}
         self.broker_ids = tuple(broker_ids)
         self._listen_host = listen_host
         self.servers: dict[int, BrokerServer] = {}
@@ -127,6 +129,7 @@ class BrokerCluster:
         texts = {
             **SETTINGS,
             **self._settings,
+            **self._settings_of.get(broker_id, {}),
             "listeners": f"PLAINTEXT://{self._listen_host}:{self._ports.get(broker_id, 0)}",
             "log.dirs": str(self._directory / f"broker-{broker_id}"),
             "broker.id": str(broker_id),
@@ -297,12 +300,18 @@ def run_cluster_scenario(
     settings: Mapping[str, str] | None = None,
     broker_ids: Sequence[int] = BROKER_IDS,
     listen_host: str = LOOPBACK,
+    settings_of: Mapping[int, Mapping[str, str]] | None = None,
 ) -> None:
-    """Run a scenario with brokers that have started, and are stopped in the end."""
+    """Run a scenario with brokers that have started, and are stopped in the end.
+
+    All have the `settings`, and each its own besides, if it is in `settings_of`.
+    """
 
     async def run() -> None:
         store = await EmbeddedStore.open(NullJournal(), SystemClock())
-        cluster = BrokerCluster(directory, store, settings or {}, broker_ids, listen_host)
+        cluster = BrokerCluster(
+            directory, store, settings or {}, broker_ids, listen_host, settings_of
+        )
         try:
             await cluster.start()
             await scenario(cluster)

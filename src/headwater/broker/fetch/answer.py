@@ -84,6 +84,16 @@ class FetchAnswer:
                 aborted_transactions=None,
                 records=b"",
             )
+        if fetched.read_replica is not None and partition is not None:
+            return PartitionData(
+                partition_index=index,
+                high_watermark=partition.log.visible_high_watermark,
+                last_stable_offset=partition.log.visible_stable_offset,
+                log_start_offset=partition.log_start_offset,
+                preferred_read_replica=fetched.read_replica,
+                aborted_transactions=None,
+                records=b"",
+            )
         if read is None or partition is None:
             return PartitionData(partition_index=index, aborted_transactions=None, records=b"")
         return self._read_data(index, partition, read)

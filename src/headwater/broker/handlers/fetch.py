@@ -1,10 +1,13 @@
 """Fetch (key 1): read record batches of partitions, waiting for them if need be.
 
 An answer holds regions of log files, not bytes: the connection sends them from the page cache.
-Only leaders are read from. A follower's request tells the leader how far it is; it waits for
-appends, and a higher high watermark alone is no reason to answer it. What a leader acknowledges
-rests on that, so only the broker with that replica id may say so: others hear
-CLUSTER_AUTHORIZATION_FAILED, and nothing is noted.
+A consumer is served by the leader, by a follower as far as that knows records to be committed
+(from version 11 on), or is told of a follower that is nearer to it.
+
+A follower's request tells the leader how far it is; it waits for appends, and a higher high
+watermark alone is no reason to answer it. What a leader acknowledges rests on that, so only the
+broker with that replica id may say so: others hear CLUSTER_AUTHORIZATION_FAILED, and nothing is
+noted.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from headwater.broker.fetch.session import FINAL_EPOCH, INVALID_SESSION_ID, Fetc
 from headwater.broker.fetch.sessions import is_incremental
 from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ExchangeHandler
+from headwater.broker.settings.rows.replication import RACK_AWARE_SELECTOR
 from headwater.replication.fetch import (
     CONSUMER_REPLICA_ID,
     Fetched,
@@ -46,6 +50,8 @@ if TYPE_CHECKING:
 
 _BY_ID_SINCE = 13
 _READ_COMMITTED = 1
+#: From here on a consumer says where it is, and understands being sent to another replica.
+_BY_RACK_SINCE = 11
 #: A connection with a fetch under way is not idle, so one that is dead would be noticed only then.
 _WAIT_MAX_MS = 300_000
 #: Clients round the time until their deadline down to milliseconds. An answer of nothing but a
@@ -81,8 +87,16 @@ def handle(exchange: Exchange, context: RequestContext) -> None:
         committed_only=request.isolation_level == _READ_COMMITTED,
         replica_id=replica.replica_id,
         replica_epoch=replica.replica_epoch,
+        may_read_followers=header.api_version >= _BY_RACK_SINCE and replica.replica_id < 0,
+        reader_rack=_reader_rack(request, context) if request.rack_id else "",
     )
     fetch.start()
+
+
+def _reader_rack(request: FetchRequest, context: RequestContext) -> str:
+    """The rack to find a replica in; empty if this broker does not choose by racks."""
+    chosen = context.broker.settings.optional_text("replica.selector.class")
+    return request.rack_id if chosen == RACK_AWARE_SELECTOR else ""
 
 
 def _replica(request: FetchRequest) -> ReplicaState:

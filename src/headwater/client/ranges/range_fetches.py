@@ -80,6 +80,10 @@ class RangeFetches:
         )
         self._room = asyncio.Semaphore(_AHEAD_COUNT)
         self._broker_id: int | None = None
+        #: Where this reader is; forgotten when only the leader can say what is so.
+        self._rack = options.rack
+        #: Whether the broker is one that the leader named.
+        self._is_at_follower = False
         self._task: asyncio.Task[None] | None = None
 
     # -- the reader's side -----------------------------------------------------------------------
@@ -134,10 +138,17 @@ class RangeFetches:
             except KafkaError as failure:
                 error = failure
             waited_s = loop.time() - start_s
-            if fetched is not None and waited_s > PASSING_S:
+            is_doubtful = self._is_at_follower and (
+                waited_s > PASSING_S or (error is not None and _is_out_of_range(error))
+            )
+            if is_doubtful:
+                # A follower may be behind: what its leader says is so.
+                self._ask_leader()
+                self._rack, error = "", None
+            elif fetched is not None and waited_s > PASSING_S:
                 self._check_is_to_come(offset, fetched)
             if error is not None:
-                self._broker_id = None
+                self._ask_leader()
                 if not self._may_pass(error, waited_s):
                     raise error
             if waited_s > self._options.progress_timeout_s:
@@ -173,7 +184,7 @@ class RangeFetches:
             isolation_level=self._options.isolation_level,
             use_session=False,
             check_crc=self._options.check_crc,
-            rack=self._options.rack,
+            rack=self._rack,
         )
         request = conversation.request({topic_partition: FetchPosition(topic.topic_id, offset)})
         version = None
@@ -192,9 +203,12 @@ class RangeFetches:
         if topic_partition in answer.errors:
             raise answer.errors[topic_partition]
         if topic_partition in answer.preferred:
-            self._broker_id = answer.preferred[topic_partition]
+            self._broker_id, self._is_at_follower = answer.preferred[topic_partition], True
             return None
         return answer.fetched[0] if answer.fetched else None
+
+    def _ask_leader(self) -> None:
+        self._broker_id, self._is_at_follower = None, False
 
     def _check_is_to_come(self, offset: int, fetched: FetchedPartition) -> None:
         """Raise if the partition ends here, so that the range will never be filled."""
@@ -209,7 +223,7 @@ class RangeFetches:
     def _may_pass(self, error: KafkaError, waited_s: float) -> bool:
         if error.code in FINAL_FOR_NAMES:
             return waited_s < PASSING_S
-        if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
+        if _is_out_of_range(error):
             return False
         return isinstance(error, NoBrokerError | BrokerUnreachableError) or may_retry(error)
 
@@ -218,3 +232,7 @@ class RangeFetches:
             await self._connection.refresh([self.topic_partition.topic])
         except KafkaError as error:
             _logger.debug("Metadata of %s: %s", self.topic_partition.topic, error)
+
+
+def _is_out_of_range(error: KafkaError) -> bool:
+    return error.code is ErrorCode.OFFSET_OUT_OF_RANGE

@@ -17,6 +17,7 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.cluster.image.image import PartitionImage
 from headwater.replication.leading.in_sync_replicas import InSyncReplicas
+from headwater.replication.leading.read_replica import closest_replica
 from headwater.replication.leading.remote_replica import FetchClock, RemoteReplica
 from headwater.replication.partition.environment import PartitionEnvironment
 
@@ -105,6 +106,18 @@ class Leadership:
         remote = self._remotes.get(replica_id)
         if remote is not None and (clock is None or remote.clock is clock):
             remote.left_session()
+
+    def read_replica(self, rack: str, offset: int) -> int | None:
+        """The follower that a consumer in this rack is to read from; None for the leader."""
+        environment = self._environment
+        return closest_replica(
+            rack,
+            offset,
+            leader_id=environment.node_id,
+            in_sync=self.in_sync.state.isr,
+            remotes=self._remotes,
+            brokers=environment.brokers,
+        )
 
     # -- watermarks ------------------------------------------------------------------------------
 

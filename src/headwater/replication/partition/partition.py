@@ -2,10 +2,11 @@
 
     log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset (LEO)
 
-The leader takes appends and serves reads. Its high watermark is the smallest LEO among the in-sync
-replicas (ISR): what lies in front of it survives the leader, and consumers see nothing behind it.
-What it knows of its followers is in its `leadership`; a partition that has no other replica has
-none. A follower's log is written by its fetcher, which tells here how far the leader is.
+The leader takes appends and serves reads; consumers may read from followers too. Its high watermark
+is the smallest LEO among the in-sync replicas (ISR): what lies in front of it survives the leader,
+and consumers see nothing behind it. What it knows of its followers is in its `leadership`; a
+partition that has no other replica has none. A follower's log is written by its fetcher, which
+tells here how far the leader is.
 
 Roles come from the controller alone. `leader_epoch` counts the leaders; a request that names
 another epoch than the current one comes from somebody who missed an election, or heard of one
@@ -251,22 +252,35 @@ class Partition:
     def check_leader(self, current_leader_epoch: int = NO_LEADER_EPOCH) -> None:
         """Raise unless this broker leads the partition in the epoch that the client knows."""
         if current_leader_epoch not in (NO_LEADER_EPOCH, self.leader_epoch):
-            if current_leader_epoch < self.leader_epoch:
-                raise KafkaError(
-                    ErrorCode.FENCED_LEADER_EPOCH,
-                    f"{self.topic_partition} has leader epoch {self.leader_epoch}, "
-                    f"and {current_leader_epoch} is over.",
-                )
-            raise KafkaError(
-                ErrorCode.UNKNOWN_LEADER_EPOCH,
-                f"{self.topic_partition} has leader epoch {self.leader_epoch} here, "
-                f"and {current_leader_epoch} is not known yet.",
-            )
+            raise self._another_epoch(current_leader_epoch)
         if not self.is_leader:
             raise KafkaError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
                 f"{self.topic_partition} is led by broker {self.leader}.",
             )
+
+    def check_replica(self, current_leader_epoch: int = NO_LEADER_EPOCH) -> None:
+        """Raise unless this broker has a replica, and knows the epoch that the client knows."""
+        if current_leader_epoch not in (NO_LEADER_EPOCH, self.leader_epoch):
+            raise self._another_epoch(current_leader_epoch)
+        if self.is_removed:
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"{self.topic_partition} has no replica here any more.",
+            )
+
+    def _another_epoch(self, current_leader_epoch: int) -> KafkaError:
+        if current_leader_epoch < self.leader_epoch:
+            return KafkaError(
+                ErrorCode.FENCED_LEADER_EPOCH,
+                f"{self.topic_partition} has leader epoch {self.leader_epoch}, "
+                f"and {current_leader_epoch} is over.",
+            )
+        return KafkaError(
+            ErrorCode.UNKNOWN_LEADER_EPOCH,
+            f"{self.topic_partition} has leader epoch {self.leader_epoch} here, "
+            f"and {current_leader_epoch} is not known yet.",
+        )
 
     # -- appending -------------------------------------------------------------------------------
 
@@ -483,9 +497,15 @@ class Partition:
         """Its fetcher has written so many bytes, and knows how far the leader is."""
         log = self.log
         self.replication_bytes_in += size_bytes
-        if leader_high_watermark > log.high_watermark:
+        before = log.high_watermark
+        if leader_high_watermark > before:
             log.raise_high_watermark(leader_high_watermark)
         log.raise_log_start(min(leader_log_start_offset, log.log_end_offset))
+        if log.high_watermark > before:
+            # Consumers may read here too, after a fixed delay if that is how the topic is.
+            if log.shown_end is not None and self.deliveries is not None:
+                self.deliveries.wake()
+            self._events.on_high_watermark(self)
 
     def follower_truncated(self) -> None:
         """Its fetcher has cut the log back: what is to be durable lies further in front now."""

@@ -17,6 +17,7 @@ from headwater.replication.fetch import (
     FetchedPartition,
     FetchLimits,
     FetchTarget,
+    check_reader,
     read_partition,
 )
 from headwater.replication.partition.partition import Partition
@@ -63,7 +64,7 @@ class DelayedFetch(DelayedOperation[TopicPartition]):
         awaited = self._awaited[key]
         target, partition = awaited.target, awaited.partition
         try:
-            partition.check_leader(target.current_leader_epoch)
+            check_reader(partition, target, self._limits)
             read = read_partition(
                 partition, target, target.max_bytes, self._limits, min_one_batch=True
             )

@@ -1,7 +1,7 @@
 """The broker's purgatories, and which event of a partition wakes whom.
 
 the leader's log has grown  fetches of followers
-the high watermark moved    fetches of consumers, produces that wait for replicas
+the high watermark moved    fetches of consumers, on followers too, and produces
 the log became durable      produces that wait for the disk
 the log start moved         DeleteRecords that wait for the replicas' low watermark
 others are in sync          produces, for there may be too few, and DeleteRecords

@@ -1,9 +1,9 @@
 """A seeded campaign against three brokers in a simulated world.
 
 Producers write with acks=all to topics of three replicas, two of which must be in sync; others with
-acks=1, whose records may be lost. Readers follow the leaders. Meanwhile the brokers are in trouble,
-see `cluster_trouble`. Then the world is healed: every partition gets all of its replicas back in
-sync, everybody gets done, and what is there must be what was promised.
+acks=1, whose records may be lost. Readers read from the leaders, or from any replica. Meanwhile the
+brokers are in trouble, see `cluster_trouble`. Then the world is healed: every partition gets all of
+its replicas back in sync, everybody gets done, and what is there must be what was promised.
 """
 
 from __future__ import annotations
@@ -107,8 +107,10 @@ class ClusterCampaign:
                 is_idempotent=number != 1,
                 acks=1 if number == 1 else -1,
             )
-        for partition in self.partitions:
+        for number, partition in enumerate(self.partitions):
             process, link = self.world.start_client("reader", partition)
+            # What followers show must be what their leaders have committed.
+            link.reads_any_replica = (number + self.seed) % 2 == 1
             reader = ReadingClient(link, self.world.history, [partition])
             self._followers.append(Follower(link.name, partition, reader))
             self._start_task(process.run, reader.follow(), self._endless)

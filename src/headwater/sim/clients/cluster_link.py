@@ -1,7 +1,8 @@
 """A simulated client's way into a cluster: to any broker, or to the leader of one partition.
 
 Which broker that is, metadata say, from whichever broker is asked. Answers may be old: as clients
-do, the link keeps to the largest leader epoch that it has heard of, and asks again.
+do, the link keeps to the largest leader epoch that it has heard of, and asks again. A reader may
+go to any replica instead (`reads_any_replica`): a leader or a follower, in sync or not.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ class ClusterLink(BrokerLink):
         super().__init__(name, random.choice(addresses), random, timeout_s)
         self._addresses = list(addresses)
         self._partition = partition
+        #: Whether whoever has a replica will do, as it does for readers.
+        self.reads_any_replica = False
         if partition is not None:
             self.leader_epoch = 0
 
@@ -74,5 +77,8 @@ class ClusterLink(BrokerLink):
                     if each.leader_epoch < self.leader_epoch:
                         raise Unanswered(f"{partition} was led in a later epoch")
                     self.leader_epoch = each.leader_epoch
+                    if self.reads_any_replica:
+                        live = [node_id for node_id in each.replica_nodes if node_id in brokers]
+                        return brokers[self.random.choice(live)]
                     return brokers[each.leader_id]
         raise Unanswered(f"nobody leads {partition}")

@@ -194,6 +194,33 @@ def test_a_preferred_replica_is_read_from_until_it_does_not_have_the_offset() ->
     assert consumer.subscription.state(partition(0)).step is PositionStep.FETCHING
 
 
+@pytest.mark.parametrize("why", ["no answer", "new leader", "lease over"])
+def test_a_preferred_replica_is_left_for_the_leader(why: str) -> None:
+    consumer = reading({0: 1, 1: 2})
+    state = consumer.subscription.state(partition(0))
+    data = PartitionData(partition_index=0, preferred_read_replica=2)
+    topic = FetchableTopicResponse(topic_id=TOPIC_ID, partitions=[data])
+    (ask,) = [ask for ask in consumer.asked(FetchRequest) if ask.target == 1]
+    consumer.answer(ask, FetchResponse(session_id=9, responses=[topic]))
+    (ask,) = consumer.asked(FetchRequest)
+    consumer.answer(ask, FetchResponse(session_id=8))
+    consumer.step()
+    (ask,) = consumer.asked(FetchRequest)
+    assert (ask.target, state.preferred_replica_id) == (2, 2)
+    if why == "no answer":
+        ask.on_failure(KafkaError(ErrorCode.REQUEST_TIMED_OUT, "It is late."), consumer.now_s)
+    elif why == "new leader":
+        state.current_leader_epoch = 0
+        state.follow_leader(1, 1)
+        assert state.step is PositionStep.VALIDATING
+        state.set_position(0)
+    else:
+        consumer.now_s += 301.0
+    consumer.step()
+    assert 1 in {ask.target for ask in consumer.asked(FetchRequest)}
+    assert state.preferred_replica_id == -1
+
+
 def test_a_throttled_fetch_is_followed_by_a_pause() -> None:
     consumer = reading()
     consumer.answer_all(FetchRequest, lambda _: FetchResponse(session_id=1, throttle_time_ms=300))

@@ -10,6 +10,10 @@ _INT, _LONG, _STRING = SettingKind.INT, SettingKind.LONG, SettingKind.STRING
 _BOOLEAN = SettingKind.BOOLEAN
 _DYNAMIC = DynamicScope.CLUSTER_WIDE
 
+#: The classes of Kafka's that may choose the replica that a consumer reads from.
+LEADER_SELECTOR: Final = "org.apache.kafka.common.replica.LeaderSelector"
+RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+
 # fmt: off
 _PROMISES = [
     Setting("min.insync.replicas", _INT, 1, "How many replicas must be in sync for a write with "
@@ -37,7 +41,9 @@ _FOLLOWERS = [
             "follower's socket.",
             without_effect="The operating system sizes the buffers of connections to brokers."),
     Setting("replica.selector.class", _STRING, None, "What chooses the replica that a consumer "
-            "reads from.", without_effect="Consumers read from the leader."),
+            "reads from: the leader, or with Kafka's RackAwareReplicaSelector one whose "
+            "broker.rack is the consumer's client.rack.",
+            choices=(LEADER_SELECTOR, RACK_AWARE_SELECTOR)),
     Setting("num.replica.fetchers", _INT, 1, "How many connections a follower fetches over from "
             "one leader.", lower=1, dynamic=_DYNAMIC),
     Setting("num.replica.alter.log.dirs.threads", _INT, None, "How many threads move logs between "

@@ -172,7 +172,7 @@ class Fetcher:
             request,
             broker_id,
             lambda response, at_s: self._answered(broker_id, broker, response, at_s),
-            lambda error, at_s: self._failed(broker, error, at_s),
+            lambda error, at_s: self._failed(broker_id, broker, error, at_s),
             timeout_s=self._timeout_s,
             version_max=broker.conversation.version_max,
             lane=Lane.FETCH,
@@ -188,9 +188,12 @@ class Fetcher:
 
     # -- answers ---------------------------------------------------------------------------------
 
-    def _failed(self, broker: _Broker, error: KafkaError, now_s: float) -> None:
-        """No answer came: the leaders may be elsewhere now."""
+    def _failed(self, broker_id: int, broker: _Broker, error: KafkaError, now_s: float) -> None:
+        """No answer came: the leaders may be elsewhere now, and replicas that they named away."""
         broker.is_under_way = False
+        for state in self._subscription.partitions.values():
+            if state.preferred_replica_id == broker_id:
+                state.preferred_replica_id = NO_REPLICA
         broker.conversation.failed()
         self._upkeep.is_stale()
         self._pause(broker, now_s)

@@ -103,6 +103,7 @@ class PartitionState:
         if leader_epoch <= self.current_leader_epoch:
             return
         was_known = self.current_leader_epoch != NO_EPOCH
+        self.preferred_replica_id = NO_REPLICA  # It was the last leader's advice.
         self.current_leader_epoch = leader_epoch
         if was_known and self.step is PositionStep.FETCHING:
             self.step = PositionStep.VALIDATING
