@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from typing import Final
 
 from headwater.base.errors import KafkaError
 from headwater.base.python_build import python_build
@@ -24,10 +26,15 @@ from headwater.cli.doctor.machine_check import (
 )
 from headwater.cli.doctor.metrics_check import Reading, check_metrics, no_metrics
 from headwater.cli.doctor.replica_check import check_min_isr, check_missing_brokers, check_replicas
+from headwater.cli.doctor.under_replication import LateReplicas, ReplicaSizes
 from headwater.cli.metrics.page import MetricsPage
 from headwater.cli.metrics.source import MetricsAddress, NoMetricsError, fetch_page, find_addresses
 from headwater.client.admin import AdminOperations
 from headwater.client.connection.cluster_connection import ClusterConnection
+from headwater.client.connection.cluster_metadata import TopicInfo
+
+#: Whether a replica gets nearer to its leader shows after a while.
+LOOK_AGAIN_S: Final = 2.0
 
 
 def examine_machine(data_dirs: Sequence[str]) -> Iterator[Finding]:
@@ -86,13 +93,33 @@ async def _examine(
         else:
             for finding in check_log_directories(broker_id, directories):
                 yield finding
-    async for finding in _examine_metrics(connection, metrics):
+    readings: list[Reading] = []
+    async for finding in _examine_metrics(connection, metrics, readings):
+        yield finding
+    async for finding in _examine_late_replicas(admin, topics, brokers, readings):
+        yield finding
+
+
+async def _examine_late_replicas(
+    admin: AdminOperations,
+    topics: Collection[TopicInfo],
+    brokers: Sequence[int],
+    readings: Sequence[Reading],
+) -> AsyncIterator[Finding]:
+    late = LateReplicas(topics, brokers)
+    before = after = ReplicaSizes({})
+    if late.late_brokers:
+        before = ReplicaSizes.of_directories(await admin.describe_log_dirs())
+        await asyncio.sleep(LOOK_AGAIN_S)
+        after = ReplicaSizes.of_directories(await admin.describe_log_dirs())
+    for finding in late.diagnose(before, after, LOOK_AGAIN_S, readings):
         yield finding
 
 
 async def _examine_metrics(
-    connection: ClusterConnection, given: Sequence[MetricsAddress]
+    connection: ClusterConnection, given: Sequence[MetricsAddress], readings: list[Reading]
 ) -> AsyncIterator[Finding]:
+    """What pages tell; they are left in `readings`."""
     addresses: list[MetricsAddress] = list(given)
     if not given:
         try:
@@ -103,7 +130,6 @@ async def _examine_metrics(
                     addresses.append(address)
         except KafkaError as error:
             yield no_metrics(str(error))
-    readings: list[Reading] = []
     for address in addresses:
         asked_s = time.time()
         try:
