@@ -7,6 +7,7 @@ error or to a file.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Annotated, Final
 
@@ -46,7 +47,12 @@ A cluster to try things on, three brokers in this one process on ports 9092 to 9
 
     headwater serve --brokers 3
 
-What is set twice comes from the later of: the defaults, --config, --set, the other options here.
+In a container, with settings in the environment; log.retention.ms is HEADWATER_LOG_RETENTION_MS:
+
+    HEADWATER_BROKER_ID=1 HEADWATER_LOG_RETENTION_MS=86400000 headwater serve
+
+What is set twice comes from the later of: the defaults, --config, the environment, --set, the \
+other options here.
 """
 
 
@@ -168,6 +174,7 @@ def serve(
         zookeeper=zookeeper,
         config_path=config,
         assignments=assignments or [],
+        environment=os.environ,
     )
     if brokers is None:
         refuse_directories_of_several(settings)

@@ -1,15 +1,16 @@
-"""The settings of `headwater serve`: the defaults, a file, assignments, and the flags on top."""
+"""The settings of `headwater serve`: defaults, a file, variables, assignments, flags on top."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from headwater.base.printable import printable
 from headwater.base.settings import SettingError, SettingValues
 from headwater.broker.settings.configuration import Configuration
 from headwater.cli.serve.command import DEFAULT_DATA_DIR, DEFAULT_LISTEN
+from headwater.cli.serve.environment_settings import SOURCE, environment_settings
 
 COMMAND_LINE = "the command line"
 
@@ -22,16 +23,19 @@ def serve_settings(
     zookeeper: str | None = None,
     config_path: str | None,
     assignments: Sequence[str],
+    environment: Mapping[str, str] | None = None,
 ) -> SettingValues:
     """What the broker starts with; raises `SettingError` or the `OSError` of the file.
 
-    What a file says to no effect is told on standard error.
+    What a file or a variable says to no effect is told on standard error.
     """
     configuration = Configuration()
     if config_path is not None:
         configuration.read_file(_text(config_path), config_path)
+    variables, warnings = environment_settings(environment or {})
+    configuration.read_texts(variables, SOURCE)
     configuration.read_assignments(assignments)
-    for warning in configuration.warnings:
+    for warning in (*configuration.warnings, *warnings):
         print(f"headwater: {printable(warning)}", file=sys.stderr)
     values = configuration.values
     flags: dict[str, str] = {}
