@@ -27,6 +27,7 @@ from types import FrameType
 from typing import NamedTuple
 
 from bench.bench_command import BenchParser
+from headwater.sim.campaigns.audit import AuditCampaign
 from headwater.sim.campaigns.broker import BrokerCampaign
 from headwater.sim.campaigns.cluster import ClusterCampaign
 from headwater.sim.campaigns.cluster_copies import ClusterCopyCampaign
@@ -106,6 +107,13 @@ def run_cluster(seed: int) -> int:
     return campaign.crash_count
 
 
+def run_audit(seed: int) -> int:
+    """The same, with what the audit tells compared with the logs."""
+    campaign = AuditCampaign(seed)
+    _run_in_world(lambda: campaign.run(event_count=8))
+    return campaign.crash_count
+
+
 def run_cluster_copies(seed: int) -> int:
     """The same with groups and transactions, while their coordinators move."""
     campaign = ClusterCopyCampaign(seed)
@@ -166,6 +174,7 @@ CAMPAIGNS: dict[str, Campaign] = {
     "broker": run_broker,
     "exactly-once": run_exactly_once,
     "cluster": run_cluster,
+    "audit": run_audit,
     "cluster-copies": run_cluster_copies,
     "delay-log": run_delay_log,
     "delays": run_delays,

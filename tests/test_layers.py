@@ -17,7 +17,7 @@ _SOURCE = Path(__file__).parent.parent / "src" / "headwater"
 
 _SERVER = (
     *("base", "wire", "net", "storage", "cluster", "replication"),
-    *("delay", "coordinator", "broker"),
+    *("delay", "coordinator", "audit", "broker"),
 )
 _FRONT = ("client", "delivery", "pipeline", "console", "cli")
 _JAVA = ("java", "zookeeper")
@@ -185,6 +185,7 @@ _ROOMS: dict[str, dict[str, set[str]]] = {
         "decisions": set(),
     },
     "cli": {
+        "audit": {"options", "output"},
         "completion": set(),
         "configs": {"options", "output"},
         "delay_service": {"options"},

@@ -28,6 +28,7 @@ _LAYERS: Final = (
     "replication",
     "delay",
     "coordinator",
+    "audit",
     "broker",
     "client",
     "delivery",

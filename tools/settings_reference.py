@@ -8,6 +8,7 @@ from typing import Final
 
 from headwater.base.settings import SettingTable, render_markdown
 from headwater.broker.settings.rows.accepted import ACCEPTED_SETTINGS
+from headwater.broker.settings.rows.audit import AUDIT_SETTINGS
 from headwater.broker.settings.rows.client_metrics import CLIENT_METRICS_SETTINGS
 from headwater.broker.settings.rows.cluster import CLUSTER_SETTINGS
 from headwater.broker.settings.rows.coordinators import COORDINATOR_SETTINGS
@@ -51,6 +52,7 @@ _AREAS: Final[tuple[tuple[str, SettingTable], ...]] = (
     ("logs", LOG_SETTINGS),
     ("groups, offsets and transactions", COORDINATOR_SETTINGS),
     ("metrics", METRICS_SETTINGS),
+    ("audit", AUDIT_SETTINGS),
     ("the delay service beside it", DELAY_SERVICE_SETTINGS),
     ("taken from configurations of Kafka", ACCEPTED_SETTINGS),
 )

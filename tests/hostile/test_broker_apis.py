@@ -17,6 +17,7 @@ from headwater.net.peer_channel import PeerChannel
 from headwater.net.peer_errors import PeerUnavailableError
 from headwater.wire.api_keys import INTER_BROKER_APIS, PRIVATE_APIS, ApiKey
 from headwater.wire.cluster_messages.prove_broker import ProveBrokerRequest, ProveBrokerResponse
+from headwater.wire.cluster_messages.publish_audit import PublishAuditRequest, PublishAuditSource
 from headwater.wire.cluster_messages.set_configs import ConfigEntry, SetConfigsRequest
 from headwater.wire.cluster_messages.update_image import UpdateImageRequest
 from headwater.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
@@ -98,6 +99,7 @@ def requests_for(cluster: BrokerCluster, broker_id: int) -> list[Message]:
             broker_id=broker_id, broker_epoch=broker.broker_epoch, want_shut_down=True
         ),
         AllocateProducerIdsRequest(broker_id=broker_id, broker_epoch=broker.broker_epoch),
+        PublishAuditRequest(sources=[PublishAuditSource(source="orders/0/0")]),
     ]
 
 

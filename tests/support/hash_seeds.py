@@ -17,6 +17,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from headwater.sim.campaigns.audit import AuditCampaign
 from headwater.sim.campaigns.broker import BrokerCampaign
 from headwater.sim.campaigns.client import ClientCampaign
 from headwater.sim.campaigns.cluster import ClusterCampaign
@@ -57,6 +58,7 @@ CAMPAIGNS: Mapping[str, Callable[[int], str]] = {
     "cluster-copies": lambda seed: ClusterCopyCampaign(seed).run(event_count=12),
     "delay-log": lambda seed: DelayLogCampaign(seed).run(80),
     "delays": lambda seed: DelayCampaign(seed).run(event_count=6),
+    "audit": lambda seed: AuditCampaign(seed).run(event_count=6),
     "retries": lambda seed: RetryCampaign(seed).run(),
     "workers": lambda seed: WorkerCampaign(seed).run(event_count=5),
 }

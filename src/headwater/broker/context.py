@@ -32,6 +32,8 @@ from headwater.wire.frames import RequestHeader
 from headwater.wire.schema import Message
 
 if TYPE_CHECKING:
+    from headwater.audit.publisher import AuditPublisher
+    from headwater.audit.shard import AuditShard
     from headwater.broker.access.broker_proof import BrokerProof
     from headwater.broker.fetch.sessions import FetchSessions
     from headwater.broker.peers.channels import BrokerChannels
@@ -74,12 +76,15 @@ class BrokerContext:
     coordinator_topics: CoordinatorTopics = field(init=False)
     groups: CoordinatorRuntime[GroupShard] = field(init=False)
     transactions: CoordinatorRuntime[TransactionShard] = field(init=False)
+    audit: CoordinatorRuntime[AuditShard] = field(init=False)
     #: The partitions that transactions write to, as their coordinators know them.
     transaction_partitions: TransactionPartitions = field(init=False)
     #: The way to this and all other brokers.
     channels: BrokerChannels = field(init=False)
     #: The messages that wait in the partitions which this broker leads.
     delays: Delays = field(init=False)
+    #: Who counts what this broker leads, for `audit`.
+    audit_publisher: AuditPublisher = field(init=False)
 
     @property
     def image(self) -> ClusterImage:

@@ -53,6 +53,7 @@ from headwater.broker.start.options import (
     partition_rules,
 )
 from headwater.broker.transactions.producer_ids import ProducerIds, allocate_block
+from headwater.broker.wiring.audit import make_audit_publisher
 from headwater.broker.wiring.coordinators import Coordinators
 from headwater.broker.wiring.dead_letter_moves import BrokerMoves
 from headwater.broker.wiring.image_follower import ImageFollower
@@ -276,6 +277,7 @@ class BrokerServer:
             api_table=API_TABLE,
         )
         context.delays = replication.delays
+        context.audit_publisher = make_audit_publisher(context)
         self._coordinators = Coordinators(context, random.child("coordinators").generator)
         self._coordinators.start()
         dispatch = Dispatcher(context)
@@ -290,6 +292,7 @@ class BrokerServer:
         replication.start(partitions)
         self._rebalancing = make_rebalancing(context)
         self._rebalancing.start()
+        context.audit_publisher.start()
         self._follow_pool_sizes()
         self._load.start()
         self._show_metrics(context)
@@ -386,6 +389,7 @@ class BrokerServer:
         if self._rebalancing is not None:
             await self._rebalancing.close()
         if self._context is not None:
+            await self._context.audit_publisher.close()
             await self._context.member.close()
         if self._replication is not None:
             await self._replication.close()

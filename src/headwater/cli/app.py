@@ -82,6 +82,11 @@ SUBCOMMANDS: Final = {
             *("pause", "resume", "stop", "purge"),
         ),
     ),
+    "audit": Subcommand(
+        "audit.command",
+        "Tell whether records are lost, doubled or late between producers and groups.",
+        words=("topic",),
+    ),
     "elect-leaders": Subcommand("elections.command", "Have partitions elect their leaders."),
     "groups": Subcommand(
         "groups.command",

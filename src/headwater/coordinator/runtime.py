@@ -294,6 +294,11 @@ class CoordinatorRuntime(Generic[S]):
         """All that serve."""
         return iter([led.shard for led in self._led.values() if led.state is _State.ACTIVE])
 
+    def shard(self, number: int) -> S | None:
+        """The one of a partition, if it serves."""
+        led = self._led.get(number)
+        return led.shard if led is not None and led.state is _State.ACTIVE else None
+
     @property
     def is_loading(self) -> bool:
         """Whether some partition is not ready yet, so that `shards` does not tell everything."""

@@ -166,7 +166,7 @@ class ShardLog:
             if region is None:
                 break
             turn_bytes = 0
-            for data, header in _whole_batches(await self._run_in_thread(region.read)):
+            for data, header in whole_batches(await self._run_in_thread(region.read)):
                 count += self._replay_batch(shard, data, header)
                 offset = header.next_offset
                 turn_bytes += len(data)
@@ -195,7 +195,7 @@ class ShardLog:
         return len(records)
 
 
-def _whole_batches(data: bytes) -> list[tuple[memoryview, BatchHeader]]:
+def whole_batches(data: bytes) -> list[tuple[memoryview, BatchHeader]]:
     """The batches that stand in `data` as a whole; a reader gets the rest of the last one later."""
     view = memoryview(data)
     batches: list[tuple[memoryview, BatchHeader]] = []

@@ -117,6 +117,7 @@ class ApiKey(IntEnum):
     PROVE_BROKER = 10_002, 0, 0, 0
     DESCRIBE_DELAYED = 10_003, 0, 1, 0
     ALTER_DELAYED = 10_004, 0, 0, 0
+    PUBLISH_AUDIT = 10_010, 0, 0, 0
 
 
 #: What Kafka does not have; the classes are in `wire/cluster_messages`.
@@ -127,6 +128,7 @@ PRIVATE_APIS: Final = frozenset(
         ApiKey.PROVE_BROKER,
         ApiKey.DESCRIBE_DELAYED,
         ApiKey.ALTER_DELAYED,
+        ApiKey.PUBLISH_AUDIT,
     }
 )
 #: What clients ask for delayed messages with. ApiVersions tells of them, and so a client knows a

@@ -8,6 +8,11 @@ from tests.support.kafka.settings import KAFKA_SETTINGS
 
 OURS = {
     "acks.all.flush",
+    "audit.bucket.ms",
+    "audit.enable",
+    "audit.retention.ms",
+    "audit.topic.num.partitions",
+    "audit.topic.replication.factor",
     "delay.service.enable",
     "delay.service.levels",
     "group.member.metadata.max.bytes",

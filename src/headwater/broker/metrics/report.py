@@ -17,6 +17,7 @@ from typing import Final
 from headwater import __version__
 from headwater.base.errors import ErrorCode
 from headwater.broker.context import BrokerContext
+from headwater.broker.metrics.audit_metrics import audit_metrics
 from headwater.broker.metrics.controller_metrics import controller_metrics
 from headwater.broker.metrics.dead_letter_metrics import dead_letter_metrics
 from headwater.broker.metrics.delay_metrics import delay_metrics
@@ -75,6 +76,7 @@ class MetricsReport:
             transaction_metrics(self._broker),
             delay_metrics(self._broker, self._shown_max),
             dead_letter_metrics(self._broker, self._shown_max),
+            audit_metrics(self._broker),
             process_metrics(),
         )
 

@@ -32,7 +32,7 @@ from headwater.wire.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from headwater.wire.records import Buffer
+from headwater.wire.records import NO_PRODUCER_ID, Buffer, read_batch_header
 from headwater.wire.single_produce import TOPIC_IDS_SINCE
 
 if TYPE_CHECKING:
@@ -44,6 +44,9 @@ _logger = logging.getLogger(__name__)
 #: A client with this id may write to internal topics: it is how Kafka's tools call themselves.
 _ADMIN_CLIENT_ID: Final = "__admin_client"
 _VALID_ACKS: Final = (0, 1, ACKS_ALL)
+#: Of so many producers of a partition the client's id is kept, and so much of it.
+_CLIENTS_MAX: Final = 1_000
+_CLIENT_ID_LENGTH_MAX: Final = 200
 
 
 class _Append(NamedTuple):
@@ -223,10 +226,22 @@ class ProduceAppends:
         if append.batch is not None and self._transaction is not None:
             self._transaction.check(partition, append.batch, verification)
         result = partition.append(records, acks=self._acks, now_ms=append.now_ms)
+        if partition.client_ids is not None:
+            self._note_client(partition.client_ids, records)
         answer.base_offset = result.base_offset
         answer.log_append_time_ms = result.log_append_time_ms
         answer.log_start_offset = partition.log.log_start_offset
         self._answer.await_safety(partition, result.last_offset + 1, answer)
+
+    def _note_client(self, client_ids: dict[int, str], records: Buffer | PreparedBatches) -> None:
+        """A producer's first batch in a partition goes this way: that is when its name is kept."""
+        if isinstance(records, PreparedBatches):
+            producer_id = records.headers[0].producer_id if records.headers else NO_PRODUCER_ID
+        else:
+            producer_id = read_batch_header(records).producer_id
+        client_id = self._header.client_id
+        if producer_id >= 0 and client_id and len(client_ids) < _CLIENTS_MAX:
+            client_ids[producer_id] = client_id[:_CLIENT_ID_LENGTH_MAX]
 
     async def finish_later(self, response: ProduceResponse) -> None:
         """Wait for what is being prepared, each in its turn."""

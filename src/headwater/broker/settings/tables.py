@@ -7,6 +7,7 @@ from typing import Final
 
 from headwater.base.settings import SettingTable
 from headwater.broker.settings.rows.accepted import ACCEPTED_SETTINGS, TOPIC_ONLY_SETTINGS
+from headwater.broker.settings.rows.audit import AUDIT_SETTINGS
 from headwater.broker.settings.rows.cluster import CLUSTER_SETTINGS
 from headwater.broker.settings.rows.coordinators import COORDINATOR_SETTINGS
 from headwater.broker.settings.rows.dead_letters import DEAD_LETTER_SETTINGS
@@ -29,6 +30,7 @@ BROKER_SETTINGS: Final = SettingTable.combine(
     CLUSTER_SETTINGS,
     COORDINATOR_SETTINGS,
     METRICS_SETTINGS,
+    AUDIT_SETTINGS,
     DELAY_SERVICE_SETTINGS,
     LOG_SETTINGS,
     ACCEPTED_SETTINGS,

@@ -95,16 +95,21 @@ class CoordinatorTopics:
                 "min.insync.replicas": str(integer("transaction.state.log.min.isr")),
                 "segment.bytes": str(integer("transaction.state.log.segment.bytes")),
             }
-        replica_count = self._replica_count(f"{prefix}.replication.factor")
-        partition_count = integer(f"{prefix}.num.partitions")
-        return NewTopic(kind.topic, partition_count, replica_count, configs=configs)
+        return NewTopic(
+            kind.topic,
+            integer(f"{prefix}.num.partitions"),
+            replica_count(self._broker, f"{prefix}.replication.factor"),
+            configs=configs,
+        )
 
-    def _replica_count(self, setting: str) -> int:
-        settings = self._broker.settings
-        wanted = settings.integer(setting)
-        if settings.is_set(setting) or settings.optional_text(CONNECT) is not None:
-            return wanted
-        return min(wanted, len(self._broker.image.brokers))
+
+def replica_count(broker: BrokerContext, setting: str) -> int:
+    """How many replicas a topic of the brokers' own gets."""
+    settings = broker.settings
+    wanted = settings.integer(setting)
+    if settings.is_set(setting) or settings.optional_text(CONNECT) is not None:
+        return wanted
+    return min(wanted, len(broker.image.brokers))
 
 
 def _not_available(kind: CoordinatorKind, error: KafkaError) -> KafkaError:

@@ -1,4 +1,4 @@
-"""The broker's two coordinators, put together: their runtimes, topics, and ways to other brokers.
+"""The broker's coordinators, put together: their runtimes, topics, and ways to other brokers.
 
 The state machines themselves are not imported for the start, which nobody should have to wait for,
 but a moment later, in a thread; or when there is a partition of their topic to serve.
@@ -11,6 +11,7 @@ import random
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from headwater.audit.rows import AUDIT_TOPIC
 from headwater.broker.context import BrokerContext
 from headwater.broker.peers.channels import BrokerChannels
 from headwater.broker.topics.coordinator_topics import (
@@ -29,6 +30,7 @@ from headwater.coordinator.timers import Timers
 from headwater.wire.records import Compression
 
 if TYPE_CHECKING:
+    from headwater.audit.shard import AuditShard
     from headwater.coordinator.group.shard import GroupShard
     from headwater.coordinator.txn.transaction_shard import TransactionShard
 
@@ -69,6 +71,15 @@ class Coordinators:
         context.transactions = CoordinatorRuntime(
             TRANSACTIONS_TOPIC, transactions_options, environment, self._new_transaction_shard
         )
+        context.audit = CoordinatorRuntime(
+            AUDIT_TOPIC,
+            ShardLogOptions(
+                write_timeout_ms=lambda: integer("request.timeout.ms"),
+                load_bytes=lambda: integer("offsets.load.buffer.size"),
+            ),
+            environment,
+            _new_audit_shard,
+        )
         context.transaction_partitions = TransactionPartitions(context)
         self._latest_image = LatestImage(lambda: context.image)
         self._markers = MarkerSender(context, self._latest_image)
@@ -81,6 +92,7 @@ class Coordinators:
         context = self._context
         context.groups.start(context.image)
         context.transactions.start(context.image)
+        context.audit.start(context.image)
         context.member.subscribe(self._on_image)
         loop = asyncio.get_running_loop()
         self._import_timer = loop.call_later(_IMPORT_DELAY_S, self._import_shards)
@@ -93,6 +105,7 @@ class Coordinators:
         self._context.channels.follow(change)
         await self._context.groups.on_image(change)
         await self._context.transactions.on_image(change)
+        await self._context.audit.on_image(change)
 
     async def close(self) -> None:
         """Whoever waits hears that the coordinator is elsewhere."""
@@ -102,6 +115,7 @@ class Coordinators:
             await self._import
         self._context.groups.close()
         self._context.transactions.close()
+        self._context.audit.close()
         await self._markers.close()
         await self._context.channels.close()
 
@@ -135,6 +149,12 @@ class Coordinators:
                 coordinator_epoch=leader_epoch,
             )
         )
+
+
+def _new_audit_shard(_number: int, _leader_epoch: int, _timers: Timers) -> AuditShard:
+    from headwater.audit.shard import AuditShard
+
+    return AuditShard()
 
 
 def _import_state_machines() -> None:

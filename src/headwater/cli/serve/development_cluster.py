@@ -25,6 +25,7 @@ _MARK: Final = "meta.properties"
 _INTERNAL_REPLICAS = (
     "offsets.topic.replication.factor",
     "transaction.state.log.replication.factor",
+    "audit.topic.replication.factor",
 )
 _LISTENER_SETTINGS = ("listeners", "advertised.listeners")
 

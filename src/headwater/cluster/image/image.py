@@ -18,7 +18,7 @@ from headwater.base.ids import DELAY_TOPIC_PREFIX
 from headwater.cluster.image.layered_map import LayeredMap
 
 #: What the brokers keep for themselves.
-BROKERS_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
+BROKERS_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__audit"})
 
 NO_LEADER: Final = -1
 NO_CONTROLLER: Final = -1

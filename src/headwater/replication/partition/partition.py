@@ -44,7 +44,7 @@ from headwater.storage.append.leader import (
 )
 from headwater.storage.append.plain import append_plain_batch
 from headwater.storage.directories.maintenance import must_flush
-from headwater.storage.errors import LogStorageError
+from headwater.storage.errors import LogStorageError, OutOfOrderSequenceError
 from headwater.storage.leader_epochs import UNDEFINED_EPOCH, EpochEndOffset
 from headwater.storage.log_config import LONG_MAX
 from headwater.storage.partition_log import AppendResult, PartitionLog
@@ -108,6 +108,11 @@ class Partition:
         self.bytes_out = 0
         self.replication_bytes_in = 0
         self.replication_bytes_out = 0
+        #: Records that were sent again and refused, and batches that came with a gap in front.
+        self.duplicates_refused = 0
+        self.gaps_refused = 0
+        #: Clients by their producers' ids, as far as they are known; None if nobody asks.
+        self.client_ids: dict[int, str] | None = None
         self._take_role(image)
 
     # -- the role --------------------------------------------------------------------------------
@@ -310,9 +315,14 @@ class Partition:
         except LogStorageError as error:
             self._write_failed(error)
             raise
+        except OutOfOrderSequenceError:
+            self.gaps_refused += 1
+            raise
         if self.write_failures.directories:
             self.write_failures.succeeded(self.log)
-        if not result.is_duplicate:
+        if result.is_duplicate:
+            self.duplicates_refused += result.last_offset - result.base_offset + 1
+        else:
             self.bytes_in += len(batches[0] if isinstance(batches, PreparedBatches) else batches)
             self.messages_in += result.last_offset - result.base_offset + 1
         self._has_grown()

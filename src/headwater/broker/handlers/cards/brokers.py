@@ -34,5 +34,6 @@ BROKER_CARDS: Final = (
     ApiCard(ApiKey.ALLOCATE_PRODUCER_IDS, access=_CLUSTER_ACTION, brokers_only=True),
     ApiCard(ApiKey.UPDATE_IMAGE, access=_CLUSTER_ACTION, brokers_only=True),
     ApiCard(ApiKey.SET_CONFIGS, access=_CLUSTER_ACTION, brokers_only=True),
+    ApiCard(ApiKey.PUBLISH_AUDIT, access=_CLUSTER_ACTION, brokers_only=True),
     ApiCard(ApiKey.PROVE_BROKER),
 )

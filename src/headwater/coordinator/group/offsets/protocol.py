@@ -44,6 +44,8 @@ from headwater.coordinator.outcome import Change, Outcome, ProducerIdentity
 from headwater.coordinator.stored_record import StoredRecord
 
 _LONG_MAX: Final = 2**63 - 1
+#: Of so many groups and partitions commits from outside are counted.
+_OUTSIDE_MAX: Final = 10_000
 #: The retention of a commit that leaves it to the broker.
 BROKERS_RETENTION: Final = -1
 
@@ -53,6 +55,8 @@ class OffsetProtocol:
         self._environment = environment
         self._groups = groups
         self.store = OffsetStore()
+        #: How many commits came from outside of a group, such as resets; soft, for the audit.
+        self._outside: dict[tuple[str, TopicPartition], int] = {}
 
     # -- requests --------------------------------------------------------------------------------
 
@@ -68,6 +72,8 @@ class OffsetProtocol:
     ) -> Change[list[ErrorCode]]:
         """Store offsets; answers for each of them, in order."""
         check_commit(self._groups, group_id, committer, api_version)
+        if committer.generation < 0:
+            self._note_outside(group_id, offsets)
         return commit_change(
             group_id,
             offsets,
@@ -124,6 +130,17 @@ class OffsetProtocol:
     def on_image(self, change: ImageChange, now_ms: int) -> list[Outcome]:
         """Offsets are forgotten with their topics."""
         return offsets_of_topics(self.store, change.deleted_topics)
+
+    def _note_outside(self, group_id: str, offsets: Sequence[NewOffset]) -> None:
+        for offset in offsets:
+            key = (group_id, offset.topic_partition)
+            if key in self._outside or len(self._outside) < _OUTSIDE_MAX:
+                self._outside[key] = self._outside.get(key, 0) + 1
+
+    def take_outside_commits(self) -> dict[tuple[str, TopicPartition], int]:
+        """How many commits came from nobody who is a member, since this was last asked."""
+        taken, self._outside = self._outside, {}
+        return taken
 
     def _metadata_length_max(self) -> int:
         return self._environment.settings.integer("offset.metadata.max.bytes")

@@ -1,0 +1,1 @@
+"""What the audit costs an append."""

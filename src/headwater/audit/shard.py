@@ -1,0 +1,88 @@
+"""A partition of `__audit`: what is published of each source, and which rows may follow.
+
+A source is a log that somebody counts. Its rows tell of stretches of offsets that follow each
+other: the next stretch begins where the last one ended, or it is refused. So a leader that was
+replaced, an answer that was lost and a publisher that begins anew can neither count anything twice
+nor leave anything out, and the rows need no other order than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from headwater.audit.rows import AuditRecord, read_progress
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.cluster.image.change import ImageChange
+from headwater.coordinator.outcome import Change, Outcome, ProducerIdentity
+from headwater.coordinator.stored_record import StoredRecord
+
+NOTHING_PUBLISHED = -1
+
+
+class Stretch(NamedTuple):
+    """What was counted of a source in [from_offset, to_offset); without records, a question."""
+
+    source: str
+    from_offset: int
+    to_offset: int
+    records: Sequence[AuditRecord]
+
+
+class AuditShard:
+    """State that is made of the partition's records alone."""
+
+    def __init__(self) -> None:
+        self._published: dict[str, int] = {}
+
+    def publish(self, stretches: Sequence[Stretch]) -> Change[list[int]]:
+        """Write what follows what is published; answers for each up to where its source is then."""
+        published: list[int] = []
+        records: list[StoredRecord] = []
+        accepted: dict[str, int] = {}
+        for stretch in stretches:
+            known = self._published.get(stretch.source, NOTHING_PUBLISHED)
+            known = accepted.get(stretch.source, known)
+            if stretch.records and known in (NOTHING_PUBLISHED, stretch.from_offset):
+                _check(stretch)
+                records.extend(StoredRecord(*record) for record in stretch.records)
+                known = accepted[stretch.source] = stretch.to_offset
+            published.append(known)
+        return Change(published, records)
+
+    # -- records ---------------------------------------------------------------------------------
+
+    def replay(
+        self, record: StoredRecord, offset: int, producer: ProducerIdentity | None, now_ms: int
+    ) -> None:
+        progress = None if record.value is None else read_progress(record.value)
+        if progress is not None:
+            self._published[progress.source] = progress.to_offset
+
+    def replay_transaction_end(self, producer: ProducerIdentity, *, is_committed: bool) -> None:
+        """Nobody writes here in a transaction."""
+
+    def on_loaded(self, now_ms: int) -> None:
+        """There is nothing to wait for."""
+
+    def on_image(self, change: ImageChange, now_ms: int) -> list[Outcome]:
+        """A source that is gone is forgotten when its rows are."""
+        return []
+
+    def close(self, error: KafkaError) -> None:
+        """Nobody is parked here."""
+
+    def stored_state(self) -> object:
+        return dict(self._published)
+
+
+def _check(stretch: Stretch) -> None:
+    """Rows tell of the stretch that they are sent with, or a source's progress would be wrong."""
+    for record in stretch.records:
+        progress = read_progress(record.value)
+        if progress != (stretch.source, stretch.to_offset):
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"A row of {stretch.source} does not tell of its stretch up to "
+                f"{stretch.to_offset}.",
+            )
