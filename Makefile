@@ -15,7 +15,7 @@ ALL := $(VENV)/.all
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help venv spark run demo quick test test-full soak bench bench-client bench-cluster bench-delay bench-log bench-retry bench-spark lint format docs clean
+.PHONY: help venv spark run demo quick test test-full soak bench bench-audit bench-client bench-cluster bench-delay bench-log bench-retry bench-spark lint format docs clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ soak: $(ALL)  ## Random campaigns against log, broker and clusters, as long as w
 
 bench: $(ALL)  ## Measure the broker against Apache Kafka: make bench ARGS=--quick takes 5 minutes
 	$(BIN)/python -m bench.broker $(ARGS)
+
+bench-audit: $(ALL)  ## Measure what the audit costs an append: ARGS=--quick for a short run
+	$(BIN)/python -m bench.audit $(ARGS)
 
 bench-client: $(ALL)  ## Measure the client against other Python clients: ARGS=--quick for a short run
 	$(BIN)/python -m bench.client $(ARGS)
