@@ -42,7 +42,7 @@ async def produce(world: ClusterWorld, batches: int) -> None:
 async def check(world: ClusterWorld) -> None:
     """All replicas get in sync, and hold what was promised."""
     async with asyncio.timeout(60):
-        while not world.observer.is_whole(ORDERS, 3):
+        while not world.observer.is_whole(ORDERS):
             await asyncio.sleep(0.1)
     process, link = world.start_client("reader", ORDERS)
     reader = ReadingClient(link, world.history, [ORDERS])

@@ -88,6 +88,11 @@ SUBCOMMANDS: Final = {
         words=("topic",),
     ),
     "elect-leaders": Subcommand("elections.command", "Have partitions elect their leaders."),
+    "reassign": Subcommand(
+        "reassign.command",
+        "Have partitions move to other brokers.",
+        words=("execute", "status", "cancel"),
+    ),
     "groups": Subcommand(
         "groups.command",
         "List, describe and delete consumer groups, and reset their offsets.",

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from headwater.base.ids import topic_id_from_text, topic_id_to_text
-from headwater.cluster.image.image import NO_CONTROLLER
+from headwater.cluster.image.image import NO_CONTROLLER, PartitionImage
 from headwater.cluster.image.rules import (
     ImageFaultError,
+    check_move,
     check_number,
     check_replicas,
     check_text,
@@ -53,6 +55,20 @@ class TopicDocument(NamedTuple):
 
     topic_id: uuid.UUID
     replicas: Assignments
+    #: Of partitions that move, by their numbers: see `PartitionImage`.
+    adding: Mapping[int, tuple[int, ...]] = MappingProxyType({})
+    removing: Mapping[int, tuple[int, ...]] = MappingProxyType({})
+
+    @classmethod
+    def of(cls, topic_id: uuid.UUID, partitions: Iterable[PartitionImage]) -> TopicDocument:
+        """That of a topic which has these partitions."""
+        every = tuple(partitions)
+        return cls(
+            topic_id,
+            tuple(each.replicas for each in every),
+            {number: each.adding for number, each in enumerate(every) if each.adding},
+            {number: each.removing for number, each in enumerate(every) if each.removing},
+        )
 
 
 class PartitionState(NamedTuple):
@@ -79,14 +95,14 @@ def encode_topic(document: TopicDocument) -> bytes:
             "version": 3,
             "topic_id": topic_id_to_text(document.topic_id),
             "partitions": partitions,
-            "adding_replicas": {},
-            "removing_replicas": {},
+            "adding_replicas": _by_text(document.adding),
+            "removing_replicas": _by_text(document.removing),
         }
     )
 
 
 def decode_topic(
-    path: str, data: bytes, known: dict[bytes, Assignments] | None = None
+    path: str, data: bytes, known: dict[bytes, TopicDocument] | None = None
 ) -> TopicDocument:
     """The document of a topic.
 
@@ -95,9 +111,9 @@ def decode_topic(
     """
     try:
         head, tail = data[:_TOPIC_TAIL], data[_TOPIC_TAIL:]
-        replicas = known.get(tail) if known and head.startswith(_TOPIC_HEAD) else None
-        if replicas is not None:
-            return TopicDocument(_topic_id(head[len(_TOPIC_HEAD) :].decode()), replicas)
+        alike = known.get(tail) if known and head.startswith(_TOPIC_HEAD) else None
+        if alike is not None:
+            return alike._replace(topic_id=_topic_id(head[len(_TOPIC_HEAD) :].decode()))
         document = json.loads(data.decode())
         partitions = document["partitions"]
         if not partitions:
@@ -106,12 +122,37 @@ def decode_topic(
         replicas = tuple(tuple(partitions[str(index)]) for index in range(len(partitions)))
         for brokers in dict.fromkeys(replicas):
             check_replicas(brokers)
+        adding = _by_number(document.get("adding_replicas"), len(replicas))
+        removing = _by_number(document.get("removing_replicas"), len(replicas))
+        for number in sorted({*adding, *removing}):
+            check_move(replicas[number], adding.get(number, ()), removing.get(number, ()))
         topic_id = _topic_id(document["topic_id"])
     except UNREADABLE as error:
         raise corrupt(path, error) from error
+    read = TopicDocument(topic_id, replicas, adding, removing)
     if known is not None and head.startswith(_TOPIC_HEAD):
-        known[tail] = replicas
-    return TopicDocument(topic_id, replicas)
+        known[tail] = read
+    return read
+
+
+def _by_text(moves: Mapping[int, tuple[int, ...]]) -> dict[str, list[int]]:
+    return {str(number): list(brokers) for number, brokers in sorted(moves.items())}
+
+
+def _by_number(
+    moves: Mapping[str, list[int]] | None, partition_count: int
+) -> dict[int, tuple[int, ...]]:
+    """What a document says of moves; the earliest ones say nothing of them."""
+    read: dict[int, tuple[int, ...]] = {}
+    for text, brokers in (moves or {}).items():
+        number = int(text)
+        if str(number) != text or not 0 <= number < partition_count:
+            raise ImageFaultError(f"there is no partition {text!r}")
+        for broker_id in brokers:
+            check_number("The id of a replica", broker_id)
+        if brokers:
+            read[number] = tuple(brokers)
+    return read
 
 
 def encode_partition_state(state: PartitionState) -> bytes:

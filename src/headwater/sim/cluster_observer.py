@@ -12,7 +12,12 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from headwater.base.ids import TopicPartition
-from headwater.cluster.node_documents import PartitionState, decode_partition_state
+from headwater.cluster.node_documents import (
+    PartitionState,
+    TopicDocument,
+    decode_partition_state,
+    decode_topic,
+)
 from headwater.cluster.store.embedded.journal import Changes
 from headwater.replication.partition.partition import Partition
 from headwater.sim.broker_host import BrokerHost
@@ -22,6 +27,7 @@ from headwater.sim.checkers.two_leaders import LeadersByEpoch
 from headwater.sim.histories.history import History, PropertyViolated
 from headwater.sim.trace import Trace
 
+_TOPIC_PATH: Final = re.compile(r"/brokers/topics/([^/]+)")
 _STATE_PATH: Final = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
 
 
@@ -33,6 +39,7 @@ class ClusterObserver:
         self.committed = CommittedEnds(history)
         #: What the store holds.
         self.states: dict[TopicPartition, PartitionState] = {}
+        self._topics: dict[str, TopicDocument] = {}
         #: Members of an ISR who lost unsynced data and have not left it since.
         self._suspects: dict[TopicPartition, set[int]] = {}
         #: Partitions that a lone replica may have set back.
@@ -51,6 +58,9 @@ class ClusterObserver:
 
     def store_changed(self, changes: Changes) -> None:
         for path, row in changes.items():
+            topic = _TOPIC_PATH.fullmatch(path)
+            if topic is not None and row is not None:
+                self._topics[topic[1]] = decode_topic(path, row.data)
             match = _STATE_PATH.fullmatch(path)
             if match is None:
                 continue
@@ -81,13 +91,21 @@ class ClusterObserver:
         if state.leader >= 0 and state.leader not in state.isr:
             raise PropertyViolated(f"leaders are in sync: {partition} has {state}")
 
-    def is_whole(self, partition: TopicPartition, replica_count: int) -> bool:
-        """Whether all replicas are in sync, and the leader has heard how far they are.
+    def holders(self, partition: TopicPartition) -> tuple[int, ...]:
+        """The brokers that shall have a partition, by what the store says."""
+        return self._topics[partition.topic].replicas[partition.partition]
+
+    def is_whole(self, partition: TopicPartition) -> bool:
+        """Whether all replicas are in sync, none of them comes or goes, and the leader has heard
+        how far they are.
 
         A new leader shows readers what it knows all of them to have, which at first is little.
         """
         state = self.states.get(partition)
-        if state is None or state.leader < 0 or len(state.isr) < replica_count:
+        if state is None or state.leader < 0 or set(state.isr) != set(self.holders(partition)):
+            return False
+        topic, number = self._topics[partition.topic], partition.partition
+        if number in topic.adding or number in topic.removing:
             return False
         host = self._hosts[state.leader]
         led = host.server.context.partitions.find(*partition) if host.serves else None

@@ -33,10 +33,6 @@ from headwater.wire.messages.describe_user_scram_credentials import (
     UserName,
 )
 from headwater.wire.messages.expire_delegation_token import ExpireDelegationTokenRequest
-from headwater.wire.messages.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsTopics,
-)
 from headwater.wire.messages.renew_delegation_token import RenewDelegationTokenRequest
 from headwater.wire.schema import Message
 from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
@@ -79,18 +75,6 @@ def test_delegation_tokens(tmp_path: Path) -> None:
         ):
             for answer in await ask_all(broker, request):
                 assert answer.error_code == NOT_ALLOWED
-
-    run_with_broker(tmp_path, scenario)
-
-
-def test_nothing_moves_to_other_brokers(tmp_path: Path) -> None:
-    async def scenario(broker: HandlerBroker) -> None:
-        await broker.create_topic("orders")
-        named = [ListPartitionReassignmentsTopics(name="orders", partition_indexes=[0])]
-        for topics in (None, named):
-            request = ListPartitionReassignmentsRequest(topics=topics)
-            for answer in await ask_all(broker, request):
-                assert (answer.error_code, answer.topics) == (0, [])
 
     run_with_broker(tmp_path, scenario)
 
@@ -156,4 +140,3 @@ def test_credentials(tmp_path: Path) -> None:
 def test_clients_are_not_told_of_what_nobody_receives() -> None:
     assert ApiKey.GET_TELEMETRY_SUBSCRIPTIONS not in CARDS
     assert ApiKey.PUSH_TELEMETRY not in CARDS
-    assert ApiKey.ALTER_PARTITION_REASSIGNMENTS not in CARDS

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from headwater import AsyncAdmin, TopicPartition
 from headwater.broker.metrics.controller_metrics import controller_metrics
 from headwater.broker.metrics.replication_metrics import replication_metrics
 from headwater.wire.records import Record, encode_batch
@@ -104,5 +105,19 @@ def test_elections_are_counted_by_the_controller(tmp_path: Path) -> None:
         assert value(cluster, controller_id, "leader_election_seconds_total") > 0
         assert value(cluster, other, "leader_elections_total") == 0
         assert total(cluster, "unclean_leader_elections_total") == 0
+
+    run_cluster_scenario(tmp_path, scenario)
+
+
+def test_a_partition_that_moves_does_not_count_as_lacking_replicas(tmp_path: Path) -> None:
+    async def scenario(cluster: BrokerCluster) -> None:
+        # Broker 2 is known, for it holds something, and not there.
+        await cluster.create_topic("held", [[2]])
+        await cluster.create_topic("orders", [[1]])
+        await cluster.stop(2)
+        async with AsyncAdmin(bootstrap_servers=cluster.bootstrap) as admin:
+            await admin.alter_partition_reassignments({TopicPartition("orders", 0): [2, 1]})
+        await cluster.until(lambda: total(cluster, "reassigning_partitions") == 1)
+        assert total(cluster, "under_replicated_partitions") == 0
 
     run_cluster_scenario(tmp_path, scenario)

@@ -158,6 +158,7 @@ CHANGING = {
     "delete_topics",
     "create_partitions",
     "elect_leaders",
+    "alter_partition_reassignments",
     "alter_configs",
     "delete_records",
     "cancel_delayed",

@@ -97,14 +97,14 @@ async def test_an_offline_partition_waits_for_whoever_was_in_sync() -> None:
     assert (await crowd.alter([1])).error_code == ErrorCode.NONE
     await crowd.fail(1)
     await crowd.settle()
-    assert crowd.partition() == ((1, 2), (1,), NO_LEADER, 1, 2)
+    assert crowd.partition()[:5] == ((1, 2), (1,), NO_LEADER, 1, 2)
     await crowd.fail(2)
     await crowd.register(2)
     await crowd.settle()
     assert crowd.partition().leader == NO_LEADER
     await crowd.register(1)
     await crowd.settle()
-    assert crowd.partition() == ((1, 2), (1,), 1, 2, 3)
+    assert crowd.partition()[:5] == ((1, 2), (1,), 1, 2, 3)
     assert (await crowd.alter([1, 2])).error_code == ErrorCode.NONE
     await _check_store(crowd)
     await crowd.close()

@@ -170,7 +170,7 @@ async def test_a_controller_starts_over_when_a_state_is_not_what_it_was() -> Non
     assert caught.value.code == ErrorCode.NOT_CONTROLLER
     assert first.depositions == [1]
     await crowd.replace_controller(1)
-    assert crowd.partition() == ((1, 2), (2,), 2, 7, 1)
+    assert crowd.partition()[:5] == ((1, 2), (2,), 2, 7, 1)
     await crowd.close()
 
 

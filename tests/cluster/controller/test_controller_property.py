@@ -3,11 +3,17 @@
 import asyncio
 import contextlib
 import random
+from collections.abc import Collection
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwater.base.errors import KafkaError
+from headwater.cluster.image.image import PartitionImage
+from headwater.cluster.partitions.elections import led_by
+from headwater.cluster.reassignment import changes
+from headwater.cluster.reassignment.steps import next_state
 from tests.support.models.controller_model import ControllerModel
 from tests.support.tiers import rounds
 
@@ -29,6 +35,8 @@ KINDS = [
     "acknowledge",
     "shut down",
     "elect",
+    "reassign",
+    "reassign",
     "settle",
     "settle",
 ]
@@ -56,6 +64,8 @@ async def _happen(model: ControllerModel, kind: str, chance: random.Random) -> N
             await model.delete(chance)
         case "alter":
             await model.alter(chance)
+        case "reassign":
+            await model.reassign(chance)
         case "acknowledge":
             await model.acknowledge(chance)
         case "shut down":
@@ -95,3 +105,26 @@ def test_the_promises_hold_in_long_stories() -> None:
             asyncio.run(_play(steps))
         except BaseException as error:
             raise AssertionError(f"seed {seed}") from error
+
+
+def test_a_move_that_drops_the_last_replica_in_sync_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who cancels gets the old replicas back at once, whatever they have."""
+
+    def back_at_once(
+        partition: PartitionImage, live: Collection[int], electable: Collection[int], min_isr: int
+    ) -> PartitionImage | None:
+        leaders = [each for each in partition.origin if each in live]
+        if leaders and partition.adding and set(partition.adding) == set(partition.removing):
+            ended = led_by(partition, leaders[0], partition.origin)
+            return ended._replace(replicas=partition.origin, adding=(), removing=())
+        return next_state(partition, live, electable, min_isr)
+
+    monkeypatch.setattr(changes, "next_state", back_at_once)
+    with pytest.raises(AssertionError):
+        for seed in range(50):
+            chance = random.Random(seed)
+            asyncio.run(
+                _play([(chance.choice(KINDS), chance.randrange(1_000)) for _ in range(150)])
+            )

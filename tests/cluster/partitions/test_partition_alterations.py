@@ -166,7 +166,7 @@ async def test_a_leader_that_leaves_itself_out_resigns() -> None:
     await crowd.alter([1, 3, 2])
     answer = await crowd.alter([3, 2])
     assert (answer.error_code, answer.leader_id) == (ErrorCode.NEW_LEADER_ELECTED, 2)
-    assert crowd.partition() == ((1, 2, 3), (3, 2), 2, 1, 3)
+    assert crowd.partition()[:5] == ((1, 2, 3), (3, 2), 2, 1, 3)
     assert (await crowd.alter([2])).error_code == ErrorCode.NONE
     before = crowd.partition()
     assert (await crowd.alter([])).error_code == ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE

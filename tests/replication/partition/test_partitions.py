@@ -161,6 +161,19 @@ async def test_an_older_state_is_ignored() -> None:
 
 
 @run_async
+async def test_an_older_state_takes_no_log_away() -> None:
+    broker = _Broker()
+    await broker.load(_image([_state(1, epoch=5)]))
+    broker.append(0)
+    for epoch in (4, 5):
+        await broker.change(partitions={0: _state(2, (2, 3), epoch=epoch)})
+        assert broker.partitions.get("orders", 0).log_end_offset == 1
+    await broker.change(partitions={0: _state(2, (2, 3), epoch=6)})
+    assert _code(broker, 0) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert broker.names(EntryKind.LOG) == []
+
+
+@run_async
 async def test_a_partition_without_a_leader_is_neither_led_nor_followed() -> None:
     broker = _Broker()
     await broker.load(_image([_state(1)]))

@@ -131,13 +131,16 @@ class BrokerCluster:
             **self._settings,
             **self._settings_of.get(broker_id, {}),
             "listeners": f"PLAINTEXT://{self._listen_host}:{self._ports.get(broker_id, 0)}",
-            "log.dirs": str(self._directory / f"broker-{broker_id}"),
+            "log.dirs": str(self.log_directory(broker_id)),
             "broker.id": str(broker_id),
         }
         server = BrokerServer(static_of(texts), BrokerEnvironment(open_store=open_store))
         await server.start()
         self._ports[broker_id] = server.listeners.endpoints[0].port
         self.servers[broker_id] = server
+
+    def log_directory(self, broker_id: int) -> Path:
+        return self._directory / f"broker-{broker_id}"
 
     def move_away(self, broker_id: int) -> None:
         """Have a broker that is stopped come back at another address."""

@@ -9,6 +9,7 @@ fewer than two brokers have lost it at once: that is the promise.
 
 from __future__ import annotations
 
+import asyncio
 import random
 from dataclasses import dataclass, field
 
@@ -17,7 +18,10 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.cluster.controller.controller import Controller
 from headwater.cluster.image.image import NO_LEADER, ClusterImage, PartitionImage
+from headwater.cluster.image.rules import check_partition
 from headwater.cluster.partitions.elections import ElectionType
+from headwater.cluster.reassignment.requests import Reassignment
+from headwater.cluster.reassignment.steps import next_state
 from headwater.cluster.store.embedded.store import EmbeddedStore
 from headwater.cluster.topics.new_topic import NewPartitions, NewTopic
 from tests.support.fakes.peers.doubtful_store import DoubtfulWorld, FencedJournal
@@ -200,6 +204,22 @@ class ControllerModel:
                 key = (self.crowd.image.topics[topic].topic_id, number)
                 self.copies.setdefault(key, Copies()).complete.clear()
 
+    async def reassign(self, chance: random.Random) -> None:
+        """Partitions shall be elsewhere, or where they were; also while they are on their way."""
+        names = {self._any_partition(chance) for _ in range(chance.choice([1, 1, 3]))}
+        wanted = [
+            Reassignment(
+                name,
+                None
+                if chance.random() < 0.3
+                else tuple(chance.sample(BROKERS, chance.choice([1, 1, 2, 3, 4]))),
+            )
+            for name in sorted(filter(None, names))
+        ]
+        outcome = await self._controller().reassign_partitions(wanted)
+        assert outcome.keys() == {each.partition for each in wanted}
+        self.check()
+
     # -- what must hold --------------------------------------------------------------------------
 
     def check(self) -> None:
@@ -215,6 +235,10 @@ class ControllerModel:
         self._world.fates.clear()
         await self.see_to_controller(random.Random(0))
         await self.crowd.settle()
+        # A move that can go on does so, right behind the change that it waited for.
+        async with asyncio.timeout(20):
+            while self._is_any_move_able_to_go_on():
+                await asyncio.sleep(0)
         self.check()
         assert describe(self.crowd.image) == describe(await fresh_image(self.crowd))
         leaders = {
@@ -223,6 +247,16 @@ class ControllerModel:
             for partition in topic.partitions
         }
         assert leaders <= {NO_LEADER, *self.crowd.brokers}
+
+    def _is_any_move_able_to_go_on(self) -> bool:
+        image, seat = self.crowd.image, self.crowd.seat
+        live = image.brokers.keys()
+        electable = live - seat.controller.shutting_down
+        return any(
+            next_state(partition, live, electable, 1) is not None
+            for topic in image.topics.values()
+            for partition in topic.partitions
+        )
 
     def _check_image(self, image: ClusterImage) -> None:
         if image.controller_epoch < self._controller_epoch:
@@ -258,10 +292,29 @@ class ControllerModel:
             self.copies.setdefault(key, Copies(set(after.isr), set(after.isr)))
             return
         self.copies[key].asked.clear()
-        assert after.replicas == before.replicas
+        self._check_move(self.copies[key], before, after)
         assert after.partition_epoch > before.partition_epoch
         assert after.leader_epoch >= before.leader_epoch
         assert after.leader_epoch > before.leader_epoch or after.leader == before.leader
+
+    def _check_move(self, copies: Copies, before: PartitionImage, after: PartitionImage) -> None:
+        """Replicas come and go, and never the last that has everything."""
+        check_partition(after)
+        assert after.target or not after.is_moving
+        gone = set(before.replicas).difference(after.replicas)
+        staying = copies.complete - gone
+        assert staying or not copies.complete, f"{after} has nothing of what {copies} has"
+        copies.complete, copies.on_disk = staying, copies.on_disk - gone
+        if after.partition_epoch > before.partition_epoch + 1:
+            return  # A step between them was written, and its controller gone before it told.
+        if gone:
+            assert before.is_moving and gone <= set(before.removing)
+            # One that is left alone has asked for it, and has all of it on its disk.
+            assert len(after.isr) > 1 or before.isr == after.isr
+            if not gone <= set(before.adding):
+                assert set(after.replicas) == set(after.isr), "not all of the target is in sync"
+        if not before.is_moving and not after.is_moving:
+            assert set(after.replicas) == set(before.replicas)
 
     def _check_leader(
         self,

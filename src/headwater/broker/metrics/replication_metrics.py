@@ -41,7 +41,7 @@ def replication_metrics(broker: BrokerContext) -> Iterator[str]:
         ("leaders", len(led), f"Partitions led by this broker. {_REPLICAS}LeaderCount"),
         (
             "under_replicated_partitions",
-            sum(len(each.isr) < len(each.replicas) for each in led),
+            sum(len(each.isr) < each.replica_count for each in led),
             "Partitions led here that have replicas which are not in sync. "
             f"{_REPLICAS}UnderReplicatedPartitions",
         ),
@@ -56,6 +56,12 @@ def replication_metrics(broker: BrokerContext) -> Iterator[str]:
             sum(len(each.isr) == each.min_insync_replicas for each in led),
             "Partitions led here that cannot lose another replica, for as many as "
             f"min.insync.replicas are in sync. {_REPLICAS}AtMinIsrPartitionCount",
+        ),
+        (
+            "reassigning_partitions",
+            sum(each.told.is_moving for each in led),
+            "Partitions led here that are on their way to other brokers. "
+            f"{_REPLICAS}ReassigningPartitions",
         ),
         (
             "offline_replicas",

@@ -68,6 +68,7 @@ def controller_options(settings: BrokerSettings) -> ControllerOptions:
         default_replication_factor=settings.integer("default.replication.factor"),
         topic_deletion_enabled=settings.boolean("delete.topic.enable"),
         unclean_leader_election_enabled=settings.boolean("unclean.leader.election.enable"),
+        min_insync_replicas=settings.integer("min.insync.replicas"),
         validate_topic_configs=partial(check_topic_configs, settings),
         validate_configs=partial(check_stored_configs, settings),
         create_topic_policy=load_topic_policy(settings.optional_text(POLICY_SETTING), texts),

@@ -52,6 +52,10 @@ if TYPE_CHECKING:
         ProducerDescription,
         ProducerOperations,
     )
+    from headwater.client.admin.reassignments import (
+        PartitionReassignment,
+        ReassignmentOperations,
+    )
     from headwater.client.admin.topics import CreatedTopic, NewTopic, TopicOperations
     from headwater.client.admin.transactions import (
         OpenTransaction,
@@ -95,8 +99,10 @@ _MODULES = {
     "OffsetTime": "offsets",
     "OpenTransaction": "transactions",
     "Outcomes": "outcomes",
+    "PartitionReassignment": "reassignments",
     "ProducerDescription": "producers",
     "ProducerOperations": "producers",
+    "ReassignmentOperations": "reassignments",
     "ReplicaSize": "brokers",
     "ResourceType": "configs",
     "TopicOperations": "topics",
@@ -141,8 +147,10 @@ __all__ = [
     "OffsetTime",
     "OpenTransaction",
     "Outcomes",
+    "PartitionReassignment",
     "ProducerDescription",
     "ProducerOperations",
+    "ReassignmentOperations",
     "ReplicaSize",
     "ResourceType",
     "TopicOperations",

@@ -83,6 +83,8 @@ class Admin:
     list_topics = _waiting(AsyncAdmin.list_topics)
     describe_topics = _waiting(AsyncAdmin.describe_topics)
     elect_leaders = _waiting(AsyncAdmin.elect_leaders)
+    alter_partition_reassignments = _waiting(AsyncAdmin.alter_partition_reassignments)
+    list_partition_reassignments = _waiting(AsyncAdmin.list_partition_reassignments)
 
     describe_configs = _waiting(AsyncAdmin.describe_configs)
     alter_configs = _waiting(AsyncAdmin.alter_configs)

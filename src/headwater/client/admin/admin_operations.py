@@ -13,6 +13,7 @@ from headwater.client.admin.group_offsets import GroupOffsetOperations
 from headwater.client.admin.groups import GroupOperations
 from headwater.client.admin.offsets import OffsetOperations
 from headwater.client.admin.prepared_transactions import PreparedTransactionOperations
+from headwater.client.admin.reassignments import ReassignmentOperations
 from headwater.client.admin.topics import TopicOperations
 
 
@@ -23,6 +24,7 @@ class AdminOperations(
     DelayedOperations,
     BrokerOperations,
     ElectionOperations,
+    ReassignmentOperations,
     GroupOperations,
     GroupOffsetOperations,
     PreparedTransactionOperations,

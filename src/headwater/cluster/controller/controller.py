@@ -26,7 +26,7 @@ import uuid
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import Clock
@@ -56,6 +56,8 @@ from headwater.cluster.partitions.alteration_queue import AlterationQueue
 from headwater.cluster.partitions.changes import PartitionChanges
 from headwater.cluster.partitions.elections import ElectionType
 from headwater.cluster.partitions.leader_moves import Outcome
+from headwater.cluster.reassignment.changes import MIN_ISR_SETTING, Reassignments
+from headwater.cluster.reassignment.requests import Reassignment
 from headwater.cluster.store.metadata_store import MetadataStore
 from headwater.cluster.topics.changes import DeletionAnswers, TopicChanges
 from headwater.cluster.topics.completion import complete_topics
@@ -70,6 +72,9 @@ from headwater.wire.messages.alter_partition import AlterPartitionRequest, Alter
 _logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+#: Settings that partitions may wait for: to have a leader, or to end a move.
+_WAITED_FOR: Final = frozenset({UNCLEAN_ELECTION_SETTING, MIN_ISR_SETTING})
 
 
 class Controller:
@@ -96,7 +101,12 @@ class Controller:
         self._background = tasks
         self._turns = ChangeTurns()
         self._writes = ControllerWrites(store, election.epoch, election.epoch_version, on_deposed)
-        self._partitions = PartitionChanges(self._writes, publisher, clock)
+        self._reassignments = Reassignments(
+            publisher, lambda: self._brokers.shutting_down, options.min_insync_replicas
+        )
+        self._partitions = PartitionChanges(
+            self._writes, publisher, clock, self._reassignments.next_steps
+        )
         self._brokers = BrokerChanges(store, self._writes, publisher, self._partitions, options)
         self._alterations = AlterationQueue(self._turns, publisher, self._brokers, self._partitions)
         self._loaded_topics: TopicChanges | None = None
@@ -122,6 +132,11 @@ class Controller:
     def unclean_election_count(self) -> int:
         """How often that leader was not in sync."""
         return self._partitions.unclean_election_count
+
+    @property
+    def shutting_down(self) -> frozenset[int]:
+        """The brokers that are about to stop: they lead nothing new."""
+        return self._brokers.shutting_down
 
     async def start(self) -> None:
         """Load the image, set right what must be, announce it, and watch the brokers from then on.
@@ -225,7 +240,7 @@ class Controller:
                 new_version = present.version + 1
                 edits.configs[resource] = ConfigImage(MappingProxyType(dict(configs)), new_version)
             self._publisher.announce(edits.apply(self.image))
-            if UNCLEAN_ELECTION_SETTING in configs:
+            if _WAITED_FOR.intersection((*configs, *present.configs)):
                 # Partitions may be waiting for exactly this.
                 self._brokers.look_again()
             return new_version
@@ -272,6 +287,19 @@ class Controller:
         needed no election.
         """
         return await self._change(lambda: self._brokers.hold_elections(election_type, partitions))
+
+    async def reassign_partitions(
+        self, wanted: Sequence[Reassignment], *, factor_may_change: bool = True
+    ) -> Outcome:
+        """Begin to move partitions to other brokers, or cancel that; by partition, why not.
+
+        A move that has begun goes on by itself, and under other controllers too.
+        """
+        return await self._change(
+            lambda: self._reassignments.alter(
+                wanted, self._partitions, factor_may_change=factor_may_change
+            )
+        )
 
     # -- how changes happen ----------------------------------------------------------------------
 

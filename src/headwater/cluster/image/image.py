@@ -57,6 +57,24 @@ class PartitionImage(NamedTuple):
     leader_epoch: int
     #: Counts the changes of the partition's state.
     partition_epoch: int
+    #: While it moves: the replicas that it did not have before, and those that it will not keep.
+    #: One that is in both was asked for by a move that was given up; it goes either way.
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+    @property
+    def is_moving(self) -> bool:
+        return bool(self.adding or self.removing)
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The replicas that it will have, the preferred leader first."""
+        return _without(self.replicas, self.removing)
+
+    @property
+    def origin(self) -> tuple[int, ...]:
+        """The replicas that it had before it began to move, and has again if that is cancelled."""
+        return _without(self.replicas, self.adding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +91,7 @@ class TopicImage:
 
     @property
     def replication_factor(self) -> int:
-        return len(self.partitions[0].replicas)
+        return len(self.partitions[0].target)
 
     def with_partitions(self, changed: Mapping[int, PartitionImage]) -> TopicImage:
         """The same topic with some of its partitions in another state."""
@@ -156,6 +174,10 @@ class ClusterImage:
     def config(self, resource: ConfigResource) -> ConfigImage:
         """What is set for a resource, with the version to name when changing it."""
         return self.configs.get(resource, _NOTHING_SET)
+
+
+def _without(replicas: tuple[int, ...], others: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(each for each in replicas if each not in others) if others else replicas
 
 
 def is_brokers_own(topic: str) -> bool:

@@ -43,7 +43,6 @@ from headwater.cluster.image.rules import (
 )
 from headwater.cluster.node_documents import (
     UNREADABLE,
-    Assignments,
     CorruptNodeError,
     TopicDocument,
     corrupt,
@@ -108,7 +107,7 @@ async def _load_topics(store: MetadataStore) -> tuple[dict[str, TopicImage], fro
     nodes = await store.get_many([topic_path(name) for name in names])
     unreadable: set[str] = set()
     documents: dict[str, TopicDocument] = {}
-    known: dict[bytes, Assignments] = {}
+    known: dict[bytes, TopicDocument] = {}
     for name, node in zip(names, nodes, strict=True):
         if node is not None:
             try:
@@ -132,7 +131,7 @@ async def _load_topics(store: MetadataStore) -> tuple[dict[str, TopicImage], fro
             namesake = names_by_id.setdefault(document.topic_id, name)
             if namesake != name:
                 raise CorruptNodeError(topic_path(name), f"its id is that of {namesake}")
-            partitions = reader.read(document.replicas, some)
+            partitions = reader.read(document, some)
             topics[name] = TopicImage(name, document.topic_id, partitions)
         except CorruptNodeError as error:
             unreadable.add(name)
@@ -160,14 +159,23 @@ class _PartitionReader:
         self._known: dict[tuple[tuple[int, ...], bytes, int], PartitionImage] = {}
 
     def read(
-        self,
-        replicas: Iterable[tuple[int, ...]],
-        states: Iterable[tuple[str, Node | None]],
+        self, document: TopicDocument, states: Iterable[tuple[str, Node | None]]
     ) -> tuple[PartitionImage, ...]:
         """Pair each partition's replicas with its state; raises CorruptNodeError."""
-        return tuple(
+        partitions = tuple(
             self._partition(brokers, path, node)
-            for brokers, (path, node) in zip(replicas, states, strict=True)
+            for brokers, (path, node) in zip(document.replicas, states, strict=True)
+        )
+        if not document.adding and not document.removing:
+            return partitions
+        return tuple(
+            # One without a state has nothing that could move.
+            each._replace(
+                adding=document.adding.get(number, ()), removing=document.removing.get(number, ())
+            )
+            if each.isr
+            else each
+            for number, each in enumerate(partitions)
         )
 
     def _partition(self, replicas: tuple[int, ...], path: str, node: Node | None) -> PartitionImage:

@@ -193,6 +193,8 @@ class _PartitionReader:
             told.leader,
             told.leader_epoch,
             told.partition_epoch,
+            tuple(told.adding),
+            tuple(told.removing),
         )
         known = self._checked.get(partition)
         if known is None:

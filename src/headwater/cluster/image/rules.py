@@ -84,8 +84,23 @@ def check_partition(partition: PartitionImage) -> None:
     check_number("The leader of a partition", partition.leader, NO_LEADER)
     if partition.leader != NO_LEADER and partition.leader not in partition.replicas:
         raise ImageFaultError(f"The leader {partition.leader} is no replica.")
+    if partition.is_moving:
+        check_move(partition.replicas, partition.adding, partition.removing)
     check_number("A leader epoch", partition.leader_epoch)
     check_number("A partition epoch", partition.partition_epoch)
+
+
+def check_move(
+    replicas: tuple[int, ...], adding: tuple[int, ...], removing: tuple[int, ...]
+) -> None:
+    """What a partition that moves to other brokers gets and gives up."""
+    for what, members in (("added", adding), ("removed", removing)):
+        check_distinct(f"The {what} replica", members)
+        strangers = set(members).difference(replicas)
+        if strangers:
+            raise ImageFaultError(f"{_shown(min(strangers))} is {what}, but is no replica.")
+        if len(members) == len(replicas):
+            raise ImageFaultError(f"All replicas of a partition are {what}.")
 
 
 def check_broker(broker: BrokerInfo) -> None:

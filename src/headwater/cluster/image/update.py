@@ -130,6 +130,8 @@ def _told_partition(number: int, partition: PartitionImage) -> UpdatedPartition:
         partition_epoch=partition.partition_epoch,
         replicas=list(partition.replicas),
         isr=list(partition.isr),
+        adding=list(partition.adding),
+        removing=list(partition.removing),
     )
 
 

@@ -1,14 +1,15 @@
 """Carries out changes of partitions' leaders and ISRs: into the store, into the image, to brokers.
 
-Whoever plans such a change (`brokers.failures`, `alterations`, `leader_moves`) says what
-shall be; here it is written, counted and announced, as one change however many partitions it is.
-It is one line in the log, too.
+Whoever plans such a change (`brokers.failures`, `alterations`, `leader_moves`, `reassignment`) says
+what shall be; here it is written, counted and announced, as one change however many partitions it
+is. It is one line in the log, too. Partitions that move to other brokers may have waited for it: so
+what is to be done next about these follows at once.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from headwater.base.clocks import Clock
 from headwater.base.errors import KafkaError
@@ -22,14 +23,24 @@ from headwater.cluster.partitions.states import States, write_states
 
 _logger = logging.getLogger(__name__)
 
+#: The next states of those of the partitions, or with None of all, that are on their way elsewhere.
+NextSteps = Callable[[Iterable[TopicPartition] | None], States]
+
 
 class PartitionChanges:
     """What the controller does about partitions; its method must not run twice at a time."""
 
-    def __init__(self, writes: ControllerWrites, publisher: Publisher, clock: Clock) -> None:
+    def __init__(
+        self,
+        writes: ControllerWrites,
+        publisher: Publisher,
+        clock: Clock,
+        next_steps: NextSteps = lambda names: {},
+    ) -> None:
         self._writes = writes
         self._publisher = publisher
         self._clock = clock
+        self._next_steps = next_steps
         #: How often a partition got a leader.
         self.election_count = 0
         #: How long the changes took in which that happened.
@@ -49,12 +60,22 @@ class PartitionChanges:
         unless something failed: then they are still news when it is tried again. `event` is the
         reason for all of it, a sentence for the log.
         """
+        error = await self._carry_out(states, brokers, event)
+        changed = None if brokers is not None else states.keys()
+        while error is None and (following := self._next_steps(changed)):
+            error = await self._carry_out(following, None, "")
+            changed = following.keys()
+        return error
+
+    async def _carry_out(
+        self, states: States, brokers: Mapping[int, BrokerInfo | None] | None, event: str
+    ) -> KafkaError | None:
         begun_ms, elections_before = self._clock.monotonic_ms(), self.election_count
         error = None
         edits = ImageEdits()
         elections = _Elections()
         if states:
-            written, error = await write_states(self._writes, states)
+            written, error = await write_states(self._writes, states, self._publisher.image)
             for name, partition in written.items():
                 topic, number = name
                 before = self._publisher.image.topics[topic].partitions[number]

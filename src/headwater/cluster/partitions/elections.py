@@ -7,6 +7,7 @@ in where they look:
 
 - `OfflinePartition`: the leader is gone. If nobody in the ISR is alive and an unclean election is
   allowed, the first live replica leads, with an ISR of its own: what only the others had is lost.
+  Replicas that a move is adding come last, for they may have nothing.
 - `ReassignPartition`: the partition moves to other brokers; AR is where it moves to.
 - `PreferredReplica`: the first replica of AR or nobody.
 - `ControlledShutdown`: the leader is about to stop; whoever stops is not elected.
@@ -54,7 +55,9 @@ class OfflinePartition:
         leader = _first_in_sync(partition.replicas, partition.isr, live)
         if leader is not None:
             return led_by(partition, leader, partition.isr)
-        leader = next((each for each in partition.replicas if each in live), None)
+        # One that is being added may have nothing yet.
+        by_age = (*partition.origin, *partition.adding)
+        leader = next((each for each in by_age if each in live), None)
         if leader is None or not self.unclean_allowed:
             return None
         return led_by(partition, leader, (leader,))
@@ -94,8 +97,11 @@ class ControlledShutdown:
 
 def led_by(partition: PartitionImage, leader: int, isr: tuple[int, ...]) -> PartitionImage:
     """The partition with that leader, and a leader epoch of its own."""
-    return PartitionImage(
-        partition.replicas, isr, leader, partition.leader_epoch + 1, partition.partition_epoch + 1
+    return partition._replace(
+        isr=isr,
+        leader=leader,
+        leader_epoch=partition.leader_epoch + 1,
+        partition_epoch=partition.partition_epoch + 1,
     )
 
 

@@ -228,7 +228,7 @@ def new_partitions(
 def creation_transactions(plan: TopicPlan, controller_epoch: int) -> list[list[Operation]]:
     """What makes the topic: when the first transaction is done it exists, and the rest must be."""
     name, topic_id, partitions = plan.topic.name, plan.topic.topic_id, plan.topic.partitions
-    document = TopicDocument(topic_id, tuple(each.replicas for each in partitions))
+    document = TopicDocument.of(topic_id, partitions)
     first: list[Operation] = [
         Create(topic_config_path(name), encode_configs(plan.configs)),
         Create(topic_path(name), encode_topic(document)),

@@ -44,7 +44,7 @@ def plan_growth(
         )
     else:
         racks = open_racks(image, replication_factor)
-        first_replicas = topic.partitions[0].replicas
+        first_replicas = topic.partitions[0].target
         replicas = place_added_replicas(racks, first_replicas, added, replication_factor, generator)
     partitions = topic.partitions + new_partitions(replicas, image.brokers, active)
     return TopicImage(topic.name, topic.topic_id, partitions)
@@ -66,8 +66,7 @@ def growth_transactions(
     grown: TopicImage, count_before: int, controller_epoch: int
 ) -> list[list[Operation]]:
     """What adds the partitions to the topic, as `creation_transactions`."""
-    replicas = tuple(partition.replicas for partition in grown.partitions)
-    document = TopicDocument(grown.topic_id, replicas)
+    document = TopicDocument.of(grown.topic_id, grown.partitions)
     added = dict(enumerate(grown.partitions[count_before:], count_before))
     first: list[Operation] = [Set(topic_path(grown.name), encode_topic(document))]
     return with_partitions(first, grown.name, added, controller_epoch)

@@ -92,8 +92,9 @@ class ControllerOptions:
     default_partition_count: int = 1
     default_replication_factor: int = 1
     topic_deletion_enabled: bool = True
-    #: Where neither the topic nor a dynamic setting of the cluster says otherwise.
+    #: Where neither the topic nor a dynamic setting of the cluster says otherwise, as the next.
     unclean_leader_election_enabled: bool = False
+    min_insync_replicas: int = 1
     #: Raises SettingError for a setting that a topic cannot have; the second mapping is what the
     #: topic has now.
     validate_topic_configs: ValidateTopicConfigs = accept_any_configs

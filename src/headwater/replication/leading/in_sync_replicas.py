@@ -9,6 +9,10 @@ A leader that becomes the only one in sync has records that no other broker need
 So it first makes durable all that was acknowledged, then it proposes to be alone, and from then on
 it acknowledges only what is on its disk, whatever becomes of the proposal.
 
+A partition that moves to other brokers may be left with one replica in sync, when the others leave.
+That one leads by then, and proposes to be alone before they go, in the same way: so what was
+acknowledged is on its disk when the copies of the others are deleted.
+
 A leader whose log fails resigns: it proposes an ISR without itself, which the controller answers by
 electing another leader.
 """
@@ -21,6 +25,7 @@ from typing import TYPE_CHECKING, Final
 
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
+from headwater.cluster.reassignment.steps import leaving
 from headwater.replication.leading.isr_state import IsrProposal, IsrState
 from headwater.replication.leading.remote_replica import UNKNOWN_EPOCH, RemoteReplica
 from headwater.replication.partition.environment import PartitionEnvironment
@@ -62,6 +67,7 @@ class InSyncReplicas:
     __slots__ = (
         "_environment",
         "_is_shrinking_when_durable",
+        "_outgoing",
         "_partition",
         "_paused_until_ms",
         "_remotes",
@@ -77,6 +83,8 @@ class InSyncReplicas:
         #: Nobody is to leave before this, after such a proposal was turned down.
         self._paused_until_ms = 0.0
         self._is_shrinking_when_durable = False
+        #: Members that leave because the partition moves, and that leave this broker alone.
+        self._outgoing: frozenset[int] = frozenset()
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -131,7 +139,8 @@ class InSyncReplicas:
             self.stop_waiting(now_ms)
 
     def find_fallen_behind(self, now_ms: float) -> None:
-        """Propose to go on without those that are gone or do not keep up."""
+        """Propose to go on without those that are gone, do not keep up, or move away."""
+        self._outgoing = self._find_outgoing()
         if self.state.proposal is not None or now_ms < self._paused_until_ms:
             return
         end_offset, lag_max_ms = self._partition.log.log_end_offset, self._lag_max_ms
@@ -141,9 +150,25 @@ class InSyncReplicas:
             for each in members
             if each.broker_id not in self._environment.brokers
             or not each.is_caught_up(end_offset, now_ms, lag_max_ms)
+            or each.broker_id in self._outgoing
         }
         if leaving:
             self._shrink(leaving)
+
+    def _find_outgoing(self) -> frozenset[int]:
+        told = self._partition.told
+        if not told.is_moving:
+            return frozenset()
+        isr = self.state.isr
+        outgoing = leaving(
+            told._replace(isr=isr),
+            self._environment.brokers,
+            self._partition.options.min_insync_replicas,
+        )
+        is_left_alone = [each for each in isr if each not in outgoing] == [
+            self._environment.node_id
+        ]
+        return outgoing if is_left_alone else frozenset()
 
     def _shrink(self, lagging: set[int]) -> None:
         partition = self._partition
@@ -181,7 +206,7 @@ class InSyncReplicas:
 
     def follower_fetched(self, remote: RemoteReplica, now_ms: float) -> None:
         """If it is out of sync, it may be time to take it in."""
-        if remote.broker_id in self.state.isr:
+        if remote.broker_id in self.state.isr or remote.broker_id in self._outgoing:
             return
         remote.is_joining = self._may_join_soon(remote, now_ms)
         partition = self._partition

@@ -87,6 +87,8 @@ class Partition:
         self.leadership: Leadership | None = None
         #: Whether this broker leads, and nobody else has a replica: the one case of short ways.
         self._is_sole_replica = False
+        #: How many replicas it is to have: while it moves, as many as it had before.
+        self.replica_count = 0
         #: Set while this broker follows with a log that has failed, and is in sync nevertheless.
         self._resignation: Resignation | None = None
         #: Who delivers what waits in it, if it takes delays.
@@ -142,6 +144,7 @@ class Partition:
         is_new_epoch = image.leader_epoch != self.leader_epoch or is_leader != self.is_leader
         self._told = image
         self.replicas = image.replicas
+        self.replica_count = len(image.replicas) - len(image.adding)
         self.leader = image.leader
         self.leader_epoch = image.leader_epoch
         self.is_leader = is_leader
@@ -237,6 +240,11 @@ class Partition:
         return leadership.in_sync.state.partition_epoch
 
     @property
+    def told(self) -> PartitionImage:
+        """What the controller said last."""
+        return self._told
+
+    @property
     def is_alone(self) -> bool:
         """Whether nobody else is in sync, or may be so any moment: then this disk has to answer."""
         leadership = self.leadership
@@ -244,8 +252,12 @@ class Partition:
 
     @property
     def min_insync_replicas(self) -> int:
-        """How many must be in sync for acks=all: as the topic says, but no more than there are."""
-        return min(self.options.min_insync_replicas, len(self.replicas))
+        """How many must be in sync for acks=all: as the topic says, but no more than there are.
+
+        Replicas that a move is adding do not count before it ends: until then neither fewer nor
+        more are needed than before.
+        """
+        return min(self.options.min_insync_replicas, self.replica_count)
 
     @property
     def has_enough_in_sync(self) -> bool:

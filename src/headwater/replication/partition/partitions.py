@@ -264,8 +264,11 @@ class Partitions:
                     self._resign(key, topic, image)
                 else:
                     missing.append((key, image))
-            else:
-                self._elsewhere.add(TopicPartition(topic.name, number))
+            elif partition is None or image.partition_epoch > partition.partition_epoch:
+                # Of two states of a partition the later one counts, above all where it takes away.
+                key = TopicPartition(topic.name, number)
+                self._elsewhere.add(key)
+                self._forget(key)
                 if partition is not None:
                     gone.append(existing.pop(number))
         if gone:
@@ -321,11 +324,15 @@ class Partitions:
         self._names.pop(topic.topic_id, None)
         for number in range(len(topic.partitions)):
             key = TopicPartition(topic.name, number)
-            self._logs.failures.pop(key, None)
-            self._unmade.pop(key, None)
-            self._withdraw(key)
+            self._forget(key)
             self._elsewhere.discard(key)
         await self._remove(list(partitions.values()))
+
+    def _forget(self, key: TopicPartition) -> None:
+        """It is not this broker's any more, whether its log could be had or not."""
+        self._logs.failures.pop(key, None)
+        self._unmade.pop(key, None)
+        self._withdraw(key)
 
     async def _remove(self, partitions: list[Partition]) -> None:
         """Delete the logs of partitions that are not found here any more."""

@@ -17,7 +17,7 @@ from random import Random
 
 from headwater.base.ids import TopicPartition
 from headwater.sim.broker_host import BrokerHost
-from headwater.sim.cluster_world import ClusterWorld
+from headwater.sim.cluster_world import BROKER_COUNT, ClusterWorld
 from headwater.sim.histories.history import PropertyViolated
 from headwater.sim.network.network import NetworkConditions
 
@@ -102,7 +102,7 @@ class ClusterTrouble:
         self._world.network.conditions = NetworkConditions()
         self._world.network.heal()
         observer, end_s = self._world.observer, self._world.loop.time() + time_max_s
-        while not all(observer.is_whole(each, REPLICATION_FACTOR) for each in partitions):
+        while not all(observer.is_whole(each) for each in partitions):
             if self._world.loop.time() > end_s:
                 states = {str(each): observer.states.get(each) for each in partitions}
                 raise PropertyViolated(
@@ -241,10 +241,11 @@ class ClusterChoices:
             "log.initial.task.delay.ms": "10",
         }
 
-    def world(self, seed: int) -> ClusterWorld:
+    def world(self, seed: int, *, broker_count: int = BROKER_COUNT) -> ClusterWorld:
         return ClusterWorld(
             seed,
             self.settings,
+            broker_count=broker_count,
             timer_lateness_ms=self.lateness_ms,
             thread_delay_ms_max=self.thread_delay_ms_max,
             is_cautious=self.is_cautious,

@@ -70,7 +70,16 @@ class UpdatedBroker(Struct):
 
 
 class UpdatedPartition(Struct):
-    __slots__ = ("isr", "leader", "leader_epoch", "partition", "partition_epoch", "replicas")
+    __slots__ = (
+        "adding",
+        "isr",
+        "leader",
+        "leader_epoch",
+        "partition",
+        "partition_epoch",
+        "removing",
+        "replicas",
+    )
 
     def __init__(
         self,
@@ -81,6 +90,8 @@ class UpdatedPartition(Struct):
         partition_epoch: int = 0,
         replicas: list[int] = NEW,
         isr: list[int] = NEW,
+        adding: list[int] = NEW,
+        removing: list[int] = NEW,
     ) -> None:
         self.partition = partition
         self.leader = leader
@@ -88,6 +99,8 @@ class UpdatedPartition(Struct):
         self.partition_epoch = partition_epoch
         self.replicas = [] if replicas is NEW else replicas
         self.isr = [] if isr is NEW else isr
+        self.adding = [] if adding is NEW else adding
+        self.removing = [] if removing is NEW else removing
 
     FIELDS = (
         Field("partition", "int32", _V0),
@@ -96,6 +109,9 @@ class UpdatedPartition(Struct):
         Field("partition_epoch", "int32", _V0),
         Field("replicas", "int32", _V0, array=True),
         Field("isr", "int32", _V0, array=True),
+        # Tagged, so that brokers of earlier releases pass over them, and few partitions have them.
+        Field("adding", "int32", _V0, array=True, tag=0, tagged=_V0),
+        Field("removing", "int32", _V0, array=True, tag=1, tagged=_V0),
     )
 
 

@@ -75,6 +75,15 @@ TOPIC_CARDS: Final = (
         },
     ),
     ApiCard(
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        access=(Access(Operation.ALTER, Resource.CLUSTER),),
+        notes={
+            0: "the brokers that shall hold a partition, or null to cancel its move; the answer "
+            "comes when moves have begun",
+            1: "the client says whether the number of replicas may change",
+        },
+    ),
+    ApiCard(
         ApiKey.LIST_PARTITION_REASSIGNMENTS,
         access=(Access(Operation.DESCRIBE, Resource.CLUSTER),),
     ),

@@ -252,7 +252,7 @@ class DelayCampaign(ClusterCampaign):
 
     def _is_settled(self) -> bool:
         observer = self.world.observer
-        return all(observer.is_whole(each, REPLICATION_FACTOR) for each in self.partitions)
+        return all(observer.is_whole(each) for each in self.partitions)
 
     async def _check_end(self) -> None:
         self.watch.compare_states()

@@ -1,0 +1,1 @@
+"""Partitions that move to other brokers: what may be asked for, and the steps on the way."""
