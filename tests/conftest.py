@@ -46,8 +46,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """In a tier that runs for an hour, tell of a failure when it happens and not in the end."""
-    if report.failed and full_tier() and not os.environ.get("PYTEST_XDIST_WORKER"):
+    """A tier runs for minutes, or an hour: tell of a failure when it happens, not in the end."""
+    if report.failed and not quick_tier() and not os.environ.get("PYTEST_XDIST_WORKER"):
         print(f"\nFAILED {report.nodeid} ({report.when}, {report.duration:.1f} s)", flush=True)
 
 

@@ -19,7 +19,7 @@ _SERVER = (
     *("base", "wire", "net", "storage", "cluster", "replication"),
     *("delay", "coordinator", "audit", "broker"),
 )
-_FRONT = ("client", "delivery", "pipeline", "console", "cli")
+_FRONT = ("balance", "client", "delivery", "pipeline", "console", "cli")
 _JAVA = ("java", "zookeeper")
 
 _MAY_IMPORT: dict[str, frozenset[str]] = {
@@ -31,6 +31,8 @@ _MAY_IMPORT: dict[str, frozenset[str]] = {
     # Programs in Java that run beside Headwater, and ZooKeeper's servers, which are one.
     "java": frozenset({"base"}),
     "zookeeper": frozenset({"base", "java"}),
+    # Plans where replicas should lie, and asks nobody.
+    "balance": frozenset({"base"}),
     "cli": frozenset({*_SERVER, *_FRONT, *_JAVA}),
     "testing": frozenset({*_SERVER, *_FRONT, *_JAVA}),
     "sim": frozenset({*_SERVER, *_FRONT, "testing"}),
@@ -185,8 +187,12 @@ _ROOMS: dict[str, dict[str, set[str]]] = {
         "crews": {"decisions"},
         "decisions": set(),
     },
+    "balance": {
+        "goals": set(),
+    },
     "cli": {
         "audit": {"options", "output"},
+        "brokers": {"options", "output"},
         "completion": set(),
         "configs": {"options", "output"},
         "delay_service": {"options"},

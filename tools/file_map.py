@@ -30,6 +30,7 @@ _LAYERS: Final = (
     "coordinator",
     "audit",
     "broker",
+    "balance",
     "client",
     "delivery",
     "java",

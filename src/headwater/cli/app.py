@@ -88,6 +88,11 @@ SUBCOMMANDS: Final = {
         words=("topic",),
     ),
     "elect-leaders": Subcommand("elections.command", "Have partitions elect their leaders."),
+    "brokers": Subcommand(
+        "brokers.command",
+        "List brokers, give a new one its share, empty one, even the load out.",
+        words=("list", "add-share", "drain", "balance", "restart-check"),
+    ),
     "reassign": Subcommand(
         "reassign.command",
         "Have partitions move to other brokers.",

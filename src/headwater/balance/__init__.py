@@ -1,0 +1,1 @@
+"""Which replicas should lie where: a planner, sans-io, that explains what it wants to move."""

@@ -1,0 +1,172 @@
+"""`headwater brokers`: list brokers, give a new one its share, empty one, even the load out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+
+import typer
+
+from headwater.cli.options.cluster import TIMEOUT_MS, BootstrapServer, RequestTimeout, on_cluster
+from headwater.cli.options.json_option import RowsAsJson
+
+if TYPE_CHECKING:
+    from headwater.cli.brokers.actions import PlanOptions
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+
+EXIT_HURTS: Final = 1
+_MB: Final = 1_000_000
+
+HELP = """\
+The brokers of a cluster: who holds what, and moving it.
+
+    headwater brokers list
+
+A new broker is given its share of what the others hold; one that shall go is emptied, and may \
+then be stopped for good. Both show the plan first, with what it copies and how long that may \
+take, and ask:
+
+    headwater brokers add-share 4
+
+    headwater brokers drain 2
+
+To even out what has become uneven, or only to see what that would take:
+
+    headwater brokers balance --dry-run
+
+Plans keep replicas in different racks, leave room on disks, and move as few bytes as they can. \
+They are carried out in steps, and can be ended at any time: `headwater reassign status` shows \
+what is under way, and `headwater reassign cancel` takes it back. A broker that is being emptied \
+still gets replicas of new topics, unless cordoned.log.dirs of it is '*'.
+
+Before a broker is restarted:
+
+    headwater brokers restart-check 2
+"""
+
+BrokerId: TypeAlias = Annotated[
+    int, typer.Argument(metavar="BROKER", min=0, help="The broker's id.", show_default=False)
+]
+Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Watch: TypeAlias = Annotated[
+    float,
+    typer.Option("--watch-seconds", min=0, help="How long to watch what is written, before."),
+]
+Rate: TypeAlias = Annotated[
+    int,
+    typer.Option(
+        "--rate", min=1, metavar="MB", help="What a broker receives in a second, to foretell."
+    ),
+]
+PerBroker: TypeAlias = Annotated[
+    int,
+    typer.Option("--moves-per-broker", min=1, help="How many replicas a broker copies at once."),
+]
+
+
+@app.callback(help=HELP)
+def _brokers() -> None:
+    pass
+
+
+@app.command("list")
+def list_brokers(
+    as_json: RowsAsJson = False,
+    bootstrap_server: BootstrapServer = None,
+    timeout_ms: RequestTimeout = TIMEOUT_MS,
+) -> None:
+    """List brokers: address, rack, replicas, leaders, disk."""
+    from headwater.cli.brokers import actions
+
+    on_cluster(
+        bootstrap_server,
+        lambda connection: actions.list_brokers(connection, as_json=as_json),
+        timeout_ms=timeout_ms,
+    )
+
+
+@app.command("drain")
+def drain(
+    broker_id: BrokerId,
+    yes: Yes = False,
+    watch_seconds: Watch = 2.0,
+    rate: Rate = 50,
+    moves_per_broker: PerBroker = 10,
+    bootstrap_server: BootstrapServer = None,
+    timeout_ms: RequestTimeout = TIMEOUT_MS,
+) -> None:
+    """Move everything off a broker, also off one that is gone."""
+    from headwater.cli.brokers import actions
+
+    options = _options(watch_seconds, rate, moves_per_broker)
+    on_cluster(
+        bootstrap_server,
+        lambda connection: actions.drain(connection, broker_id, options, is_sure=yes),
+        timeout_ms=timeout_ms,
+    )
+
+
+@app.command("add-share")
+def add_share(
+    broker_id: BrokerId,
+    yes: Yes = False,
+    watch_seconds: Watch = 2.0,
+    rate: Rate = 50,
+    moves_per_broker: PerBroker = 10,
+    bootstrap_server: BootstrapServer = None,
+    timeout_ms: RequestTimeout = TIMEOUT_MS,
+) -> None:
+    """Give a new broker its share of what the others hold."""
+    from headwater.cli.brokers import actions
+
+    options = _options(watch_seconds, rate, moves_per_broker)
+    on_cluster(
+        bootstrap_server,
+        lambda connection: actions.add_share(connection, broker_id, options, is_sure=yes),
+        timeout_ms=timeout_ms,
+    )
+
+
+@app.command("balance")
+def balance(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")] = False,
+    yes: Yes = False,
+    watch_seconds: Watch = 2.0,
+    rate: Rate = 50,
+    moves_per_broker: PerBroker = 10,
+    bootstrap_server: BootstrapServer = None,
+    timeout_ms: RequestTimeout = TIMEOUT_MS,
+) -> None:
+    """Even out replicas, disk, traffic and leaders over all brokers."""
+    from headwater.cli.brokers import actions
+
+    options = _options(watch_seconds, rate, moves_per_broker)
+    on_cluster(
+        bootstrap_server,
+        lambda connection: actions.balance(connection, options, is_sure=yes, is_trial=dry_run),
+        timeout_ms=timeout_ms,
+    )
+
+
+@app.command("restart-check")
+def restart_check(
+    broker_id: BrokerId,
+    bootstrap_server: BootstrapServer = None,
+    timeout_ms: RequestTimeout = TIMEOUT_MS,
+) -> None:
+    """Say whether stopping a broker now would hurt; exit code 1 if so."""
+    from headwater.cli.brokers import actions
+
+    hurts = on_cluster(
+        bootstrap_server,
+        lambda connection: actions.restart_check(connection, broker_id),
+        timeout_ms=timeout_ms,
+    )
+    if hurts:
+        raise typer.Exit(EXIT_HURTS)
+
+
+def _options(watch_s: float, rate: int, per_broker: int) -> PlanOptions:
+    from headwater.cli.brokers.actions import PlanOptions
+
+    return PlanOptions(watch_s, rate * _MB, per_broker)

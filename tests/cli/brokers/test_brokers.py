@@ -1,0 +1,103 @@
+"""`headwater brokers`: a cluster that grows and shrinks, told before it moves anything."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.brokers.serve_process import serving
+from tests.support.command import Finished, run_command
+
+_RECORDS = 200
+
+
+@pytest.fixture(scope="module")
+def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Four brokers: a topic on the first two of them, with two replicas and records."""
+    data = tmp_path_factory.mktemp("brokers") / "data"
+    with serving(data, "--brokers", "4", "--set", "acks.all.flush=off") as cluster:
+        where = ("-b", cluster.address)
+        assignment = ",".join(["0:1", "1:0"] * 4)
+        made = run_command(
+            "topics", "--create", "--topic", "orders", "--replica-assignment", assignment, *where
+        )
+        assert made.exit_code == 0, made.stderr
+        lines = b"".join(b"%d\n" % number for number in range(_RECORDS))
+        written = run_command("produce", "orders", *where, input=lines)
+        assert written.exit_code == 0, written.stderr
+        yield cluster.address
+
+
+def _brokers(bootstrap: str, *arguments: object) -> Finished:
+    return run_command("brokers", *arguments, "-b", bootstrap)
+
+
+def _replicas(bootstrap: str) -> dict[int, int]:
+    rows = map(json.loads, _brokers(bootstrap, "list", "--json").lines)
+    return {row["broker"]: row["replicas"] for row in rows}
+
+
+def _records(bootstrap: str) -> list[str]:
+    read = run_command(
+        "consume", "orders", "--from-beginning", "--max-messages", _RECORDS, "-b", bootstrap
+    )
+    return sorted(read.lines, key=int)
+
+
+def test_a_cluster_grows_and_shrinks_and_loses_nothing(bootstrap: str) -> None:
+    assert _replicas(bootstrap) == {0: 8, 1: 8, 2: 0, 3: 0}
+    trial = _brokers(bootstrap, "balance", "--dry-run", "--watch-seconds", 0)
+    assert trial.exit_code == 0
+    assert "replicas spread evenly" in trial.stdout
+    assert "replicas are copied" in trial.stdout
+    assert _replicas(bootstrap) == {0: 8, 1: 8, 2: 0, 3: 0}
+
+    shared = _brokers(bootstrap, "add-share", 2, "--yes", "--watch-seconds", 0)
+    assert (shared.exit_code, shared.stderr) == (0, "")
+    counts = _replicas(bootstrap)
+    assert counts[2] == 4
+    assert counts[3] == 0
+
+    drained = _brokers(bootstrap, "drain", 0, "--yes", "--watch-seconds", 0)
+    assert (drained.exit_code, drained.stderr) == (0, "")
+    assert "may be stopped for good" in drained.stdout
+    counts = _replicas(bootstrap)
+    assert counts[0] == 0
+    assert sum(counts.values()) == 16
+    assert _records(bootstrap) == [str(number) for number in range(_RECORDS)]
+    # What is even stays where it is.
+    before = _replicas(bootstrap)
+    assert _brokers(bootstrap, "drain", 0, "--yes", "--watch-seconds", 0).exit_code == 0
+    assert _replicas(bootstrap) == before
+
+
+def test_nothing_moves_without_a_yes(bootstrap: str) -> None:
+    before = _replicas(bootstrap)
+    busiest = max(before, key=lambda each: before[each])
+    asked = _brokers(bootstrap, "drain", busiest, "--watch-seconds", 0)
+    assert asked.exit_code == 2
+    assert "give --yes" in asked.stderr
+    assert _replicas(bootstrap) == before
+
+
+def test_a_broker_that_is_not_there(bootstrap: str) -> None:
+    for command in ("drain", "add-share"):
+        refused = _brokers(bootstrap, command, 9, "--yes", "--watch-seconds", 0)
+        assert refused.exit_code == 1
+        assert "broker 9; the cluster has 0, 1, 2, 3" in refused.stderr
+        assert "Traceback" not in refused.stderr
+    assert _brokers(bootstrap, "restart-check", 9).exit_code == 1
+
+
+def test_a_restart_that_would_hurt_is_told(bootstrap: str) -> None:
+    assert _brokers(bootstrap, "restart-check", 2).exit_code == 0
+    where = ("-b", bootstrap)
+    made = run_command(
+        "topics", "--create", "--topic", "alone", "--replica-assignment", "2", *where
+    )
+    assert made.exit_code == 0
+    told = _brokers(bootstrap, "restart-check", 2)
+    assert told.exit_code == 1
+    assert "would take 1 partition away" in told.stdout
