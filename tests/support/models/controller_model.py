@@ -72,6 +72,8 @@ class ControllerModel:
         self._lives: dict[tuple[object, int, int], int] = {}
         #: The lives of brokers whose last one did not end in order.
         self._not_in_order: set[int] = set()
+        #: By partition, a leader whose log is gone, and that has asked to be replaced.
+        self._resigning: dict[tuple[object, int], int] = {}
         self._controller_epoch = 0
         self._names = 0
         self._unclean_wanted = False
@@ -122,7 +124,10 @@ class ControllerModel:
         answer = (await old.controller.create_topics([NewTopic("zombie")]))["zombie"]
         assert isinstance(answer, KafkaError)
         await old.controller.close()
-        assert len(old.publisher.changes) == told
+        for change in old.publisher.changes[told:]:
+            # Which brokers live it has only read; to announce anything else it must write first.
+            assert not change.changed_topics and not change.changed_partitions
+            assert not change.changed_configs and not change.deleted_topics
 
     async def create(self, chance: random.Random) -> None:
         self._names += 1
@@ -156,13 +161,11 @@ class ControllerModel:
         key = (self.crowd.image.topics[name.topic].topic_id, name.partition)
         copies = self.copies.setdefault(key, Copies())
         copies.ask(partition.leader, isr)
+        if partition.leader not in isr:
+            self._resigning[key] = partition.leader
         answer = await self.crowd.alter(sorted(isr), *name)
         self.check()
         copies.asked.clear()
-        if answer.error_code == ErrorCode.NEW_LEADER_ELECTED:
-            # It resigned because its log was gone.
-            copies.on_disk.discard(partition.leader)
-            copies.lose(partition.leader)
         if answer.error_code == ErrorCode.NONE:
             # Whoever leaves is no longer waited for.
             copies.complete &= set(answer.isr)
@@ -292,6 +295,11 @@ class ControllerModel:
             self.copies.setdefault(key, Copies(set(after.isr), set(after.isr)))
             return
         self.copies[key].asked.clear()
+        resigned = self._resigning.pop(key, None)
+        if resigned is not None and resigned not in after.isr:
+            # Its log was gone, whether or not it heard that another leads.
+            self.copies[key].on_disk.discard(resigned)
+            self.copies[key].lose(resigned)
         self._check_move(self.copies[key], before, after)
         assert after.partition_epoch > before.partition_epoch
         assert after.leader_epoch >= before.leader_epoch
