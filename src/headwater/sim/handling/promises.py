@@ -61,6 +61,8 @@ def check_never_early(
         place = (run.tenure.number, run.tenure.partition, run.offset)
         previous, count = last.get(place, (None, 0))
         last[place] = (run, count + 1)
+        if previous is not None and previous.verdict is Verdict.DONE:
+            continue  # It should not run again at all, which is another promise.
         if previous is not None:
             # Tried again by the same worker, with a clock that nobody sets.
             earliest_s = due_s(previous, count)
