@@ -18,6 +18,7 @@ from headwater.delivery.worker import async_worker
 from headwater.delivery.worker.decisions.lanes import KeyLanes, Turn
 from headwater.delivery.worker.decisions.unsettled import Settlement
 from headwater.delivery.worker.decisions.work import Work
+from headwater.delivery.worker.dispatch import make_handle
 from headwater.delivery.worker.loop import WorkerLoop
 from headwater.delivery.worker.settler import Settler
 from headwater.sim.campaigns.workers import STOCK, WORKERS, WorkerCampaign
@@ -144,7 +145,6 @@ def tries_again_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def handles_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """What went well is done once more, to be sure."""
-    make_handle = async_worker.make_handle
 
     def make_eager(*given: Any) -> Any:
         handle = make_handle(*given)
