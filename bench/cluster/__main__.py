@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.bench_command import BenchParser, BenchReport, made_directories, run_bench
 from bench.broker.chart import draw
-from bench.cluster import failover, latency, many_partitions, memory, throughput
+from bench.cluster import failover, latency, many_partitions, memory, moves, throughput
 from bench.cluster.clusters import CLUSTERS
 from bench.cluster.pair import Pair
 from bench.cluster.report import as_json, as_markdown, facts
@@ -23,8 +23,11 @@ TOGETHER = {
     "latency": latency.measure,
     "failover": failover.measure,
 }
-PARTITIONS = "partitions"
-MEASUREMENTS = (*TOGETHER, PARTITIONS)
+ALONE = {
+    "partitions": many_partitions.measure,
+    "moves": moves.measure,
+}
+MEASUREMENTS = (*TOGETHER, *ALONE)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -58,8 +61,8 @@ def _measure_all(run: Run, names: Sequence[str], save: Callable[[], None]) -> No
                 save()
             memory.measure(run, clusters, "after the load")
             save()
-    if PARTITIONS in names:
-        many_partitions.measure(run)
+    for name in [name for name in ALONE if name in names]:
+        ALONE[name](run)
         save()
 
 

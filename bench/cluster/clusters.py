@@ -98,6 +98,9 @@ class Cluster(ABC):
     def brokers_cpu_seconds(self) -> float:
         return sum(map(cpu_seconds, self.broker_pids()))
 
+    def coordination_cpu_seconds(self) -> float:
+        return sum(map(cpu_seconds, self.coordination_pids()))
+
 
 class ApacheKafkaCluster(Cluster):
     name = "Apache Kafka"

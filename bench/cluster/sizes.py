@@ -28,6 +28,9 @@ class Sizes:
     #: How many partitions the large cluster has, and how many of them a topic.
     many_partitions: int
     partitions_per_topic: int
+    #: What is moved to another broker: data, and the partitions of a broker that is emptied.
+    moved_megabytes: int
+    drained_partitions: int
 
 
 FULL = Sizes(
@@ -41,6 +44,8 @@ FULL = Sizes(
     restart_rounds=2,
     many_partitions=10_000,
     partitions_per_topic=100,
+    moved_megabytes=10_000,
+    drained_partitions=1_000,
 )
 QUICK = Sizes(
     warm_up_s=6.0,
@@ -53,6 +58,8 @@ QUICK = Sizes(
     restart_rounds=1,
     many_partitions=1_000,
     partitions_per_topic=100,
+    moved_megabytes=1_000,
+    drained_partitions=200,
 )
 TINY = Sizes(
     warm_up_s=0.2,
@@ -65,4 +72,6 @@ TINY = Sizes(
     restart_rounds=1,
     many_partitions=20,
     partitions_per_topic=10,
+    moved_megabytes=2,
+    drained_partitions=10,
 )

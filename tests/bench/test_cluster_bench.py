@@ -86,4 +86,5 @@ if full_tier():
         shown = capsys.readouterr().out
         for words in ("Produce 1 KB, librdkafka", "p99", "kill -9 of the leader", "Three brokers"):
             assert words in shown
+        assert "0.002 GB to another broker" in shown and "20 empty partitions, CPU" in shown
         assert "20 partitions, 3 replicas" in shown and "kill -9 of the controller" in shown
