@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from headwater.broker.access.broker_proof import BrokerProof
     from headwater.broker.fetch.sessions import FetchSessions
     from headwater.broker.peers.channels import BrokerChannels
+    from headwater.broker.peers.departed_brokers import DepartedBrokers
     from headwater.broker.topics.coordinator_topics import CoordinatorTopics
     from headwater.broker.transactions.partitions import TransactionPartitions
     from headwater.broker.transactions.producer_ids import ProducerIds
@@ -56,6 +57,7 @@ class BrokerContext:
     proof: BrokerProof
     settings: BrokerSettings
     member: ClusterMember
+    departed: DepartedBrokers
     partitions: Partitions
     parked: ParkedRequests
     directories: LogDirectories

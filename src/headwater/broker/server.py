@@ -35,6 +35,7 @@ from headwater.broker.metrics.broker_metrics import BrokerMetrics
 from headwater.broker.metrics.health import BrokerHealth
 from headwater.broker.metrics.load_meter import LoadMeter
 from headwater.broker.peers.controlled_shutdown import hand_over_leaderships
+from headwater.broker.peers.departed_brokers import DepartedBrokers
 from headwater.broker.peers.leader_rebalancing import LeaderRebalancing, make_rebalancing
 from headwater.broker.requests.api_table import API_TABLE
 from headwater.broker.requests.dispatcher import Dispatcher
@@ -250,12 +251,15 @@ class BrokerServer:
             old_session_s=old_session_s(settings),
         )
         member.subscribe(ImageFollower(settings, partitions, directories, replication.delays))
+        departed = DepartedBrokers(environment.clock)
+        member.subscribe(departed)
         context = self._context = BrokerContext(
             node_id=node_id,
             cluster_id=cluster_id,
             proof=BrokerProof(entry.secret, cluster_id, node_id, environment.draw_secret_bytes),
             settings=settings,
             member=member,
+            departed=departed,
             partitions=partitions,
             parked=parked,
             directories=directories,

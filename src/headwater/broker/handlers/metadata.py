@@ -46,7 +46,8 @@ async def handle(request: MetadataRequest, context: RequestContext) -> MetadataR
         return _refusal(request, error.code)
     failures = await _create_missing(request, context)
     image = context.broker.image
-    reachable = ReachableBrokers(image, client_side(context))
+    client = client_side(context)
+    reachable = ReachableBrokers(image, client)
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
 
     def found(topic: TopicImage) -> MetadataResponseTopic:
@@ -88,15 +89,14 @@ async def handle(request: MetadataRequest, context: RequestContext) -> MetadataR
                 )
             )
     asked_for_cluster = request.include_cluster_authorized_operations
+    named = {**context.broker.departed.named(), **image.brokers}
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(
-                node_id=broker_id,
-                host=address.host,
-                port=address.port,
-                rack=image.brokers[broker_id].rack,
+                node_id=broker_id, host=address.host, port=address.port, rack=broker.rack
             )
-            for broker_id, address in reachable.addresses.items()
+            for broker_id, broker in sorted(named.items())
+            if (address := client.address_of(broker)) is not None
         ],
         cluster_id=context.broker.cluster_id,
         controller_id=reachable.controller_id,
