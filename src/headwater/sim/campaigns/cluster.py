@@ -173,6 +173,8 @@ class ClusterCampaign:
                 f"in a healed world everybody gets done: {len(late)} producers do not within "
                 f"{HEALED_TIME_MAX_S:g} s"
             )
+        # What was written last with acks=1 is not shown to readers yet.
+        await self.trouble.wait_until_whole(self.partitions, HEALED_TIME_MAX_S)
 
     async def _check_end(self) -> None:
         contents, topics = await self._read_everything()

@@ -101,6 +101,12 @@ class ClusterTrouble:
             self.check()
         self._world.network.conditions = NetworkConditions()
         self._world.network.heal()
+        await self.wait_until_whole(partitions, time_max_s)
+
+    async def wait_until_whole(
+        self, partitions: Sequence[TopicPartition], time_max_s: float
+    ) -> None:
+        """Until every replica is in sync, and readers are shown all that there is."""
         observer, end_s = self._world.observer, self._world.loop.time() + time_max_s
         while not all(observer.is_whole(each) for each in partitions):
             if self._world.loop.time() > end_s:
