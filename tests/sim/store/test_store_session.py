@@ -39,6 +39,33 @@ def test_what_one_broker_writes_another_one_reads() -> None:
     stage.run(run())
 
 
+def test_a_watch_is_called_also_if_its_event_comes_together_with_the_answer() -> None:
+    stage = StoreStage()
+
+    async def run() -> None:
+        one, other = stage.process("one"), stage.process("other")
+        first, second = await stage.connect(one), await stage.connect(other)
+        told: list[object] = []
+
+        async def read() -> None:
+            told.append(await second.exists("/a", told.append))
+
+        reading = stage.start(other, read())
+        await asyncio.sleep(0)
+        other.is_paused = True
+        # The read has arrived before this, and its answer waits.
+        await asyncio.sleep(TIMEOUT_S / 10)
+        await stage.start(one, first.create("/a", b"1"))
+        await asyncio.sleep(TIMEOUT_S / 10)
+        other.is_paused = False
+        other.resume_deliveries()
+        await reading
+        await asyncio.sleep(0)
+        assert told == [None, WatchEvent(WatchKind.CREATED, "/a")]
+
+    stage.run(run())
+
+
 def test_operations_take_effect_in_their_order_while_the_network_is_bad() -> None:
     stage = StoreStage()
     stage.network.conditions = NetworkConditions(delay_ms_max=300.0, loss_probability=0.003)

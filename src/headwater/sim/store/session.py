@@ -36,18 +36,20 @@ _RECONNECT_PAUSE_S: Final = 0.1
 _CLOSE_TIME_S: Final = 1.0
 
 
+class _WatchKey(NamedTuple):
+    is_for_children: bool
+    path: str
+    watch: Watch
+
+
 class _Call(NamedTuple):
     path: str
     name: str
     work: Work
     is_write: bool
     answer: asyncio.Future[Any]
-
-
-class _WatchKey(NamedTuple):
-    is_for_children: bool
-    path: str
-    watch: Watch
+    #: What a read leaves behind when it is answered.
+    left: _WatchKey | None = None
 
 
 class LinkedSession:
@@ -144,15 +146,15 @@ class LinkedSession:
         *,
         is_for_children: bool = False,
     ) -> Any:
-        result = await self._ask(path, f"{name} {path}", work, is_write=False)
-        if watch is not None and not self._is_over:
-            self._watches.add(_WatchKey(is_for_children, path, watch))
-        return result
+        left = None if watch is None else _WatchKey(is_for_children, path, watch)
+        return await self._ask(path, f"{name} {path}", work, is_write=False, left=left)
 
-    async def _ask(self, path: str, name: str, work: Work, *, is_write: bool) -> Any:
+    async def _ask(
+        self, path: str, name: str, work: Work, *, is_write: bool, left: _WatchKey | None = None
+    ) -> Any:
         if self._is_over:
             raise SessionExpiredError(path)
-        call = _Call(path, name, work, is_write, self._loop.create_future())
+        call = _Call(path, name, work, is_write, self._loop.create_future(), left)
         self._unsent.append(call)
         self._send_unsent()
         return await call.answer
@@ -177,7 +179,8 @@ class LinkedSession:
         # One whose read was not answered, or that was called already, has nothing to say.
         if key in self._watches and not self._is_over:
             self._watches.discard(key)
-            key.watch(event)
+            # Behind the answer that left the watch, which may be on its way to who asked.
+            self._loop.call_soon(key.watch, event)
 
     # -- the connection --------------------------------------------------------------------------
 
@@ -193,6 +196,9 @@ class LinkedSession:
             if call in self._under_way:
                 self._heard_s = self._loop.time()
                 self._under_way.remove(call)
+                # Now, and not when whoever asked goes on: the event may arrive in between.
+                if call.left is not None and error is None:
+                    self._watches.add(call.left)
                 _give(call.answer, result, error)
 
         connection.send_to_store(
