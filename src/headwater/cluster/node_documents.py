@@ -22,6 +22,7 @@ from headwater.cluster.image.rules import (
     check_number,
     check_replicas,
     check_text,
+    check_throttle,
     check_topic_id,
 )
 
@@ -58,6 +59,7 @@ class TopicDocument(NamedTuple):
     #: Of partitions that move, by their numbers: see `PartitionImage`.
     adding: Mapping[int, tuple[int, ...]] = MappingProxyType({})
     removing: Mapping[int, tuple[int, ...]] = MappingProxyType({})
+    throttles: Mapping[int, int] = MappingProxyType({})
 
     @classmethod
     def of(cls, topic_id: uuid.UUID, partitions: Iterable[PartitionImage]) -> TopicDocument:
@@ -68,6 +70,7 @@ class TopicDocument(NamedTuple):
             tuple(each.replicas for each in every),
             {number: each.adding for number, each in enumerate(every) if each.adding},
             {number: each.removing for number, each in enumerate(every) if each.removing},
+            {number: each.throttle for number, each in enumerate(every) if each.throttle},
         )
 
 
@@ -90,15 +93,17 @@ class ProducerIdBlock(NamedTuple):
 
 def encode_topic(document: TopicDocument) -> bytes:
     partitions = {str(index): list(each) for index, each in enumerate(document.replicas)}
-    return encode(
-        {
-            "version": 3,
-            "topic_id": topic_id_to_text(document.topic_id),
-            "partitions": partitions,
-            "adding_replicas": _by_text(document.adding),
-            "removing_replicas": _by_text(document.removing),
-        }
-    )
+    fields = {
+        "version": 3,
+        "topic_id": topic_id_to_text(document.topic_id),
+        "partitions": partitions,
+        "adding_replicas": _by_text(document.adding),
+        "removing_replicas": _by_text(document.removing),
+    }
+    if document.throttles:
+        # Kafka's documents do not have it, and whoever does not know it passes over it.
+        fields["throttles"] = {str(each): rate for each, rate in sorted(document.throttles.items())}
+    return encode(fields)
 
 
 def decode_topic(
@@ -126,10 +131,11 @@ def decode_topic(
         removing = _by_number(document.get("removing_replicas"), len(replicas))
         for number in sorted({*adding, *removing}):
             check_move(replicas[number], adding.get(number, ()), removing.get(number, ()))
+        throttles = _throttles(document.get("throttles"))
         topic_id = _topic_id(document["topic_id"])
     except UNREADABLE as error:
         raise corrupt(path, error) from error
-    read = TopicDocument(topic_id, replicas, adding, removing)
+    read = TopicDocument(topic_id, replicas, adding, removing, throttles)
     if known is not None and head.startswith(_TOPIC_HEAD):
         known[tail] = read
     return read
@@ -152,6 +158,14 @@ def _by_number(
             check_number("The id of a replica", broker_id)
         if brokers:
             read[number] = tuple(brokers)
+    return read
+
+
+def _throttles(rates: Mapping[str, int] | None) -> dict[int, int]:
+    """What a document says of them; most say nothing, and Kafka's never do."""
+    read = {int(text): rate for text, rate in (rates or {}).items()}
+    for rate in read.values():
+        check_throttle(rate)
     return read
 
 

@@ -26,9 +26,11 @@ from headwater.replication.leading.remote_replica import FetchClock
 from headwater.replication.partition.partition import Partition
 from headwater.replication.partition.partition_read import (
     PartitionRead,
+    nothing_for_follower,
     read_for_consumer,
     read_for_follower,
 )
+from headwater.replication.throttling.throttles import ReplicationThrottles
 from headwater.storage.leader_epochs import EpochEndOffset
 
 #: Replica ids from 0 on are brokers; consumers send -1.
@@ -98,6 +100,8 @@ class FetchLimits(NamedTuple):
     may_read_followers: bool = False
     #: Where the consumer is, if replicas are chosen by that; empty otherwise.
     reader_rack: str = ""
+    #: Where some of the replicas are throttled.
+    throttles: ReplicationThrottles | None = None
 
     @property
     def is_follower(self) -> bool:
@@ -128,6 +132,8 @@ class Fetched(NamedTuple):
     is_urgent: bool
     #: Whether of some partition there is only a header, which can wait: see `LogRead`.
     has_bare: bool = False
+    #: How long until something can be read that a throttle holds back now; None if it does not.
+    held_back_ms: float | None = None
 
 
 def find_partition(partitions: PartitionLookup, target: FetchTarget) -> Partition:
@@ -172,6 +178,7 @@ def read_partitions(
     budget_bytes = limits.max_bytes
     total_bytes = 0
     is_urgent = has_bare = False
+    held_back_ms: float | None = None
     is_follower, rack = limits.is_follower, limits.reader_rack
     for target in targets:
         partition: Partition | None = None
@@ -191,6 +198,9 @@ def read_partitions(
                 fetched.append(FetchedPartition(target, partition, diverging=diverging))
                 is_urgent = True
                 continue
+            wait_ms = throttle_wait_ms(partition, target, limits)
+            if wait_ms:
+                held_back_ms = wait_ms if held_back_ms is None else min(wait_ms, held_back_ms)
             read = read_partition(
                 partition,
                 target,
@@ -209,7 +219,7 @@ def read_partitions(
             has_bare = has_bare or read.log_read.is_bare
         total_bytes += size
         budget_bytes = max(budget_bytes - size, 0)
-    return Fetched(fetched, total_bytes, is_urgent, has_bare)
+    return Fetched(fetched, total_bytes, is_urgent, has_bare, held_back_ms)
 
 
 def check_reader(partition: Partition, target: FetchTarget, limits: FetchLimits) -> None:
@@ -237,6 +247,8 @@ def read_partition(
 ) -> PartitionRead:
     """What this reader may see of one partition, from the offset that it asks for."""
     if limits.is_follower:
+        if throttle_wait_ms(partition, target, limits):
+            return nothing_for_follower(partition.log)
         return read_for_follower(
             partition.log, target.fetch_offset, max_bytes, min_one_batch=min_one_batch
         )
@@ -247,6 +259,13 @@ def read_partition(
         committed_only=limits.committed_only,
         min_one_batch=min_one_batch,
     )
+
+
+def throttle_wait_ms(partition: Partition, target: FetchTarget, limits: FetchLimits) -> float:
+    """How long a follower has to wait for what there is; 0.0 if it need not wait."""
+    if limits.throttles is None or target.fetch_offset >= partition.log_end_offset:
+        return 0.0
+    return limits.throttles.leader_wait_ms(partition, limits.replica_id)
 
 
 def _leadership(partition: Partition, target: FetchTarget, limits: FetchLimits) -> Leadership:

@@ -95,6 +95,14 @@ class ClusterObserver:
         """The brokers that shall have a partition, by what the store says."""
         return self._topics[partition.topic].replicas[partition.partition]
 
+    def throttled(self) -> list[TopicPartition]:
+        """Those whose replicas are copied slowly, by what the store says."""
+        return [
+            TopicPartition(name, number)
+            for name, topic in sorted(self._topics.items())
+            for number in topic.throttles
+        ]
+
     def is_whole(self, partition: TopicPartition) -> bool:
         """Whether all replicas are in sync, none of them comes or goes, and the leader has heard
         how far they are.

@@ -12,6 +12,7 @@ import pytest
 
 from headwater import AsyncAdmin, AsyncConsumer, AsyncProducer, TopicPartition, errors
 from headwater.client.admin import require_all
+from headwater.client.admin.reassignments import PartitionReassignment
 from headwater.sim.campaigns.logs import read_records
 from headwater.storage.partition_log import PartitionLog
 from headwater.wire.messages.list_partition_reassignments import (
@@ -144,7 +145,7 @@ def test_a_move_to_a_dead_broker_is_cancelled_or_turned_around(tmp_path: Path) -
             await admin.alter_partition_reassignments({name: [3, 4]})
             await cluster.until(lambda: 3 in cluster.partition(TOPIC).isr)
             moving = (await admin.list_partition_reassignments([name]))[name]
-            assert moving == ((3, 4, 1, 2), (3, 4), (1, 2))
+            assert moving == PartitionReassignment((3, 4, 1, 2), (3, 4), (1, 2))
             await admin.alter_partition_reassignments({name: None})
             await cluster.until(lambda: _is_at_rest(cluster, {0: [1, 2]}))
             await admin.alter_partition_reassignments({name: [4, 3]})

@@ -199,3 +199,55 @@ def test_a_document_that_says_what_cannot_be_is_refused(moves: str) -> None:
     start = '{"version":3,"topic_id":"AAAAAAAAAAAAAAAAAAAAAg","partitions":{"0":[1,2]},'
     with pytest.raises(CorruptNodeError):
         decode_topic("/brokers/topics/t", f"{start}{moves}}}".encode())
+
+
+async def throttles(crowd: BrokerCrowd) -> object:
+    node = await crowd.observer.get("/brokers/topics/t")
+    return json.loads(node.data).get("throttles")
+
+
+@run_async
+async def test_a_throttle_is_stored_with_its_move_and_goes_with_it() -> None:
+    crowd = await BrokerCrowd.of([1, 2, 3, 4])
+    await crowd.create("t", (1, 2), (2, 1))
+    controller = crowd.seat.controller
+    assert await throttles(crowd) is None
+    both = [TopicPartition("t", number) for number in (0, 1)]
+    outcome = await controller.reassign_partitions(
+        [Reassignment(each, (3, 2), 5000) for each in both]
+    )
+    assert set(outcome.values()) == {None}
+    assert await throttles(crowd) == {"0": 5000, "1": 5000}
+    assert describe(crowd.image) == describe(await fresh_image(crowd))
+    # It may be another one at any time, and nothing else changes with it.
+    before = crowd.partition()
+    assert await controller.throttle_reassignments(7) == dict.fromkeys(both)
+    assert crowd.partition() == before._replace(
+        throttle=7, partition_epoch=before.partition_epoch + 1
+    )
+    assert await throttles(crowd) == {"0": 7, "1": 7}
+    # Who turns a move around and says nothing of it keeps it.
+    assert await reassign(crowd, (4, 2)) is ErrorCode.NONE
+    assert crowd.partition().throttle == 7
+    await crowd.alter([1, 2, 4], "t")
+    assert not crowd.partition().is_moving
+    assert crowd.partition().throttle == 0
+    assert await throttles(crowd) == {"1": 7}
+    assert await controller.throttle_reassignments(0) == {both[1]: None}
+    assert await throttles(crowd) is None
+    assert await controller.throttle_reassignments(9) == {both[1]: None}
+    assert await reassign(crowd, None, both[1]) is ErrorCode.NONE
+    assert await throttles(crowd) is None, "a cancelled move takes its throttle with it"
+    assert await controller.throttle_reassignments(9) == {}
+    assert describe(crowd.image) == describe(await fresh_image(crowd))
+    await crowd.close()
+
+
+@pytest.mark.parametrize("rate", ["-1", '"5"', "1.5", "9223372036854775808"])
+def test_a_throttle_that_cannot_be(rate: str) -> None:
+    data = (
+        '{"version":3,"topic_id":"AAAAAAAAAAAAAAAAAAAABw","partitions":{"0":[1,2]},'
+        f'"adding_replicas":{{"0":[2]}},"removing_replicas":{{}},"throttles":{{"0":{rate}}}}}'
+    )
+    with pytest.raises(CorruptNodeError):
+        decode_topic("/brokers/topics/t", data.encode())

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from headwater import AsyncAdmin, TopicPartition
+from headwater.client.admin import ConfigChange, ConfigResource, ResourceType
 from headwater.testing.apache_kafka import run_tool
 from tests.support.brokers.broker_cluster import BrokerCluster, run_cluster_scenario
 from tests.support.kafka.node import require_apache_kafka
@@ -37,6 +38,13 @@ class _ReassignPartitions:
         with_file = args[0] in ("--execute", "--verify", "--cancel")
         file = ["--reassignment-json-file", str(self._path)] if with_file else []
         return await self.tool("reassign-partitions", *args, *file)
+
+    async def unregister(self, broker_id: int) -> str:
+        args = ["unregister", "--bootstrap-server", self._cluster.bootstrap, "--id", broker_id]
+        done = await asyncio.to_thread(
+            run_tool, "cluster", list(map(str, args)), kafka=self._kafka, check_exit=False
+        )
+        return done.stdout + done.stderr
 
     async def tool(self, name: str, *args: str) -> str:
         address = ["--bootstrap-server", self._cluster.bootstrap]
@@ -86,6 +94,20 @@ def test_execute_verify_list_and_cancel(tmp_path: Path) -> None:
     run_cluster_scenario(
         tmp_path / "cluster", scenario, {"replica.lag.time.max.ms": "2000"}, (1, 2, 3, 4)
     )
+
+
+def test_a_broker_is_unregistered(tmp_path: Path) -> None:
+    async def scenario(cluster: BrokerCluster) -> None:
+        java = _ReassignPartitions(cluster, tmp_path / "moves.json")
+        async with AsyncAdmin(bootstrap_servers=cluster.bootstrap) as admin:
+            resource = ConfigResource(ResourceType.BROKER, "3")
+            await admin.alter_configs({resource: [ConfigChange("num.replica.fetchers", "2")]})
+        await cluster.stop(3)
+        await cluster.until(lambda: 3 not in cluster.image.brokers)
+        for verdict in ("is no longer registered", "BrokerIdNotRegisteredException"):
+            assert verdict in await java.unregister(3)
+
+    run_cluster_scenario(tmp_path / "cluster", scenario)
 
 
 def _is_moving(cluster: BrokerCluster, number: int) -> bool:

@@ -9,6 +9,7 @@ import pytest
 
 from headwater.cluster.image.image import PartitionImage
 from headwater.cluster.reassignment import changes, steps
+from headwater.replication.leading.leadership import Leadership
 from headwater.sim.campaigns.reassignments import ReassignmentCampaign
 from tests.sim.campaigns.test_cluster_bugs import LOST
 
@@ -51,9 +52,30 @@ def forget_what_was_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changes, "next_state", next_unless_cancelled)
 
 
+def throttle_who_is_in_sync(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Leadership, "is_waited_for", lambda *_: False)
+
+
+def forget_a_throttle(monkeypatch: pytest.MonkeyPatch) -> None:
+    next_state = steps.next_state
+
+    def with_its_throttle(
+        partition: PartitionImage,
+        live: Collection[int],
+        electable: Collection[int],
+        min_isr: int,
+    ) -> PartitionImage | None:
+        state = next_state(partition, live, electable, min_isr)
+        return None if state is None else state._replace(throttle=partition.throttle)
+
+    monkeypatch.setattr(changes, "next_state", with_its_throttle)
+
+
 @pytest.mark.parametrize(
     ("plant", "expected"),
     [
+        (throttle_who_is_in_sync, "nobody in sync is throttled"),
+        (forget_a_throttle, "a throttle goes with its move"),
         (complete_before_the_target_is_in_sync, DIFFERENT),
         (forget_what_was_cancelled, "all replicas get in sync"),
     ],

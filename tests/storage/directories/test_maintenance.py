@@ -24,6 +24,7 @@ from headwater.storage.checkpoints import (
 )
 from headwater.storage.directories.log_directories import LogDirectories, NoLogDirectoryError
 from headwater.storage.directories.maintenance import Maintenance, must_flush
+from headwater.storage.directories.periodic_tasks import BlockingWork
 from headwater.storage.log_config import LogConfig
 from headwater.storage.log_settings import LOG_SETTINGS
 from headwater.storage.retention import delete_records_before
@@ -215,11 +216,11 @@ def test_a_log_deleted_during_its_flush_harms_nobody() -> None:
         append(log, bytes(100))
         append(log, bytes(100))
     steps = maintenance.tasks["rolled-flush"].start(NOW_MS)
-    work = next(step for step in steps if step is not None)
+    work = next(step for step in steps if isinstance(step, BlockingWork))
     directories.delete([orders(0)], NOW_MS)
     work.fail(FileNotFoundError(errno.ENOENT, "gone", "/a/orders-0"))
     for step in steps:
-        if step is not None:
+        if isinstance(step, BlockingWork):
             step.run_now()
     assert len(directories.online()) == 2
     [kept] = directories

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.peers.current_leaders import CurrentLeaders
-from headwater.replication.fetch import FetchedPartition
+from headwater.replication.fetch import FetchedPartition, FetchLimits
 from headwater.replication.partition.partition import Partition
 from headwater.replication.partition.partition_read import PartitionRead
 from headwater.storage.visible_reads import JoinedRegion
@@ -36,11 +36,12 @@ _LEADER_ERRORS: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEAD
 class FetchAnswer:
     """Made for one answer."""
 
-    __slots__ = ("_context", "_is_follower", "_leaders")
+    __slots__ = ("_context", "_is_follower", "_leaders", "_limits")
 
-    def __init__(self, context: RequestContext, *, is_follower: bool) -> None:
+    def __init__(self, context: RequestContext, limits: FetchLimits) -> None:
         self._context = context
-        self._is_follower = is_follower
+        self._limits = limits
+        self._is_follower = limits.is_follower
         self._leaders = CurrentLeaders(context)
 
     def response(self, session_id: int, fetched: Iterable[FetchedPartition]) -> FetchResponse:
@@ -102,7 +103,10 @@ class FetchAnswer:
         region = read.log_read.region
         records = region.read() if isinstance(region, JoinedRegion) else region
         if self._is_follower:
+            limits = self._limits
             partition.replication_bytes_out += read.log_read.size
+            if limits.throttles is not None:
+                limits.throttles.sent(partition, limits.replica_id, read.log_read.size)
         else:
             partition.bytes_out += read.log_read.size
         aborted = None

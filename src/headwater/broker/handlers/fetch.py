@@ -13,6 +13,7 @@ noted.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import ceil
 from typing import TYPE_CHECKING
 
 from headwater.base.errors import KafkaError
@@ -33,6 +34,7 @@ from headwater.replication.fetch import (
     note_follower,
     read_partitions,
 )
+from headwater.replication.throttling.throttles import ReplicationThrottles
 from headwater.replication.waiting.delayed_fetch import DelayedFetch, DelayedReplicaFetch
 from headwater.replication.waiting.purgatory import DelayedOperation
 from headwater.wire.api_keys import ApiKey
@@ -89,6 +91,7 @@ def handle(exchange: Exchange, context: RequestContext) -> None:
         replica_epoch=replica.replica_epoch,
         may_read_followers=header.api_version >= _BY_RACK_SINCE and replica.replica_id < 0,
         reader_rack=_reader_rack(request, context) if request.rack_id else "",
+        throttles=_throttles(context) if replica.replica_id >= 0 else None,
     )
     fetch.start()
 
@@ -97,6 +100,12 @@ def _reader_rack(request: FetchRequest, context: RequestContext) -> str:
     """The rack to find a replica in; empty if this broker does not choose by racks."""
     chosen = context.broker.settings.optional_text("replica.selector.class")
     return request.rack_id if chosen == RACK_AWARE_SELECTOR else ""
+
+
+def _throttles(context: RequestContext) -> ReplicationThrottles | None:
+    """Where followers may have only so much; None while none of them is throttled."""
+    throttles = context.broker.partitions.throttles
+    return throttles if throttles.leading else None
 
 
 def _replica(request: FetchRequest) -> ReplicaState:
@@ -204,7 +213,7 @@ class _Fetch:
         if session is None:
             operation = DelayedFetch(fetched.partitions, limits, self._answer_late)
             parked = broker.parked.follower_fetch if limits.is_follower else broker.parked.fetch
-            wait_ms = limits.max_wait_ms + (_ROUNDED_OFF_MS if fetched.has_bare else 0)
+            wait_ms = _wait_ms(fetched, limits)
             parked.park(operation, wait_ms, operation.keys)
             self._exchange.on_abandoned = lambda: self._abandon(operation)
         else:
@@ -220,7 +229,8 @@ class _Fetch:
         session.watch(fetched.partitions)
         operation = DelayedReplicaFetch(self.limits, self._read, respond)
         session.on_wake = operation.wake
-        self._context.broker.parked.follower_fetch.park(operation, self.limits.max_wait_ms, ())
+        wait_ms = _wait_ms(fetched, self.limits)
+        self._context.broker.parked.follower_fetch.park(operation, wait_ms, ())
         self._exchange.on_abandoned = lambda: self._abandon(operation)
 
     def _abandon(self, operation: DelayedOperation[TopicPartition]) -> None:
@@ -245,10 +255,17 @@ class _Fetch:
             news = session.take_note(fetched.partitions)
             if self._is_incremental:
                 shown = news
-        answer = FetchAnswer(self._context, is_follower=self.limits.is_follower)
+        answer = FetchAnswer(self._context, self.limits)
         session_id = INVALID_SESSION_ID if session is None else session.session_id
         _send(self._exchange, self._context.header, answer.response(session_id, shown))
         self._context.record_answer()
+
+
+def _wait_ms(fetched: Fetched, limits: FetchLimits) -> int:
+    """How long a fetch waits at most: no longer than until a throttle lets something through."""
+    if fetched.held_back_ms is not None:
+        return min(limits.max_wait_ms, max(1, ceil(fetched.held_back_ms)))
+    return limits.max_wait_ms + (_ROUNDED_OFF_MS if fetched.has_bare else 0)
 
 
 def _send(exchange: Exchange, header: RequestHeader, response: FetchResponse) -> None:

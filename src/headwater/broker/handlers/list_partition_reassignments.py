@@ -2,6 +2,7 @@
 
 No list of topics means all of them. What does not move, or does not exist, is left out. Brokers
 other than the controller forward the request, for the controller knows first that a move has ended.
+A tagged field, which Kafka's clients pass over, tells the throttles that moves have.
 """
 
 from collections.abc import Iterable
@@ -15,9 +16,12 @@ from headwater.broker.requests.fair_turns import in_turns
 from headwater.cluster.image.image import ClusterImage, PartitionImage
 from headwater.cluster.reassignment.requests import moving_partitions
 from headwater.wire.api_keys import ApiKey
-from headwater.wire.messages.list_partition_reassignments import (
+from headwater.wire.cluster_messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
+    ThrottledReassignment,
+)
+from headwater.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsTopics,
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
@@ -34,6 +38,7 @@ async def handle(
     named = request.topics
     moving = moving_partitions(image) if named is None else await _named(named, image)
     topics: dict[str, OngoingTopicReassignment] = {}
+    throttles: list[ThrottledReassignment] = []
     for (topic, number), partition in moving:
         told = topics.setdefault(topic, OngoingTopicReassignment(name=topic))
         told.partitions.append(
@@ -44,7 +49,15 @@ async def handle(
                 removing_replicas=list(partition.removing),
             )
         )
-    return ListPartitionReassignmentsResponse(error_message=None, topics=list(topics.values()))
+        if partition.throttle:
+            throttles.append(
+                ThrottledReassignment(
+                    topic=topic, partition_index=number, throttle=partition.throttle
+                )
+            )
+    return ListPartitionReassignmentsResponse(
+        error_message=None, topics=list(topics.values()), throttles=throttles
+    )
 
 
 async def _named(

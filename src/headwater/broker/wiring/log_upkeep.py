@@ -18,6 +18,7 @@ from headwater.storage.compaction.cleaner_process import CleanerProcesses
 from headwater.storage.compaction.compaction_plan import CleanerConfig
 from headwater.storage.directories.log_directories import LogDirectories, NoLogDirectoryError
 from headwater.storage.directories.maintenance import Maintenance
+from headwater.storage.directories.move_pace import MovePace
 from headwater.storage.partition_log import PartitionLog
 
 _CLEANER_SETTINGS = (
@@ -61,7 +62,14 @@ class LogUpkeep:
         self._background = tasks
         self._tasks: list[asyncio.Task[None]] = []
         self._processes = CleanerProcesses()
-        self.maintenance = Maintenance(directories, settings.values)
+        quota = "alter.log.dirs.replication.quota.window"
+        pace = MovePace(
+            lambda: settings.integer("replica.alter.log.dirs.io.max.bytes.per.second"),
+            clock,
+            window_count=settings.integer(f"{quota}.num"),
+            window_ms=settings.integer(f"{quota}.size.seconds") * 1000,
+        )
+        self.maintenance = Maintenance(directories, settings.values, pace)
         self.cleaner = Cleaner(
             cleaner_config(settings.values),
             clock,

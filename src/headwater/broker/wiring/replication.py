@@ -25,6 +25,8 @@ from headwater.replication.leading.isr_checks import IsrChecks
 from headwater.replication.partition.events import PartitionEventHub
 from headwater.replication.partition.partition import Partition
 from headwater.replication.partition.partitions import Partitions
+from headwater.replication.throttling.throttle import Throttle
+from headwater.replication.throttling.throttles import ReplicationThrottles
 from headwater.replication.waiting.parked_requests import ParkedRequests
 from headwater.storage.compaction.cleaner import Cleaner
 
@@ -58,6 +60,9 @@ class Replication:
             broker_epoch=broker_epoch,
             tasks=tasks,
         )
+        self.throttles = ReplicationThrottles(
+            *(_throttle(side, settings, clock) for side in ("leader", "follower"))
+        )
         self.fetchers = ReplicaFetchers(
             node_id=node_id,
             broker_epoch=broker_epoch,
@@ -66,6 +71,7 @@ class Replication:
             clock=clock,
             tasks=tasks,
             on_truncated=cleaner.log_truncated,
+            throttles=self.throttles,
         )
         self.events = PartitionEventHub(parked)
         self.events.add(self.fetchers)
@@ -90,6 +96,15 @@ class Replication:
         await self.delays.close()
         await self.isr_changes.close()
         await self.fetchers.close()
+
+
+def _throttle(side: str, settings: BrokerSettings, clock: Clock) -> Throttle:
+    return Throttle(
+        lambda: settings.integer(f"{side}.replication.throttled.rate"),
+        clock,
+        window_count=settings.integer("replication.quota.window.num"),
+        window_ms=settings.integer("replication.quota.window.size.seconds") * 1000,
+    )
 
 
 class _CleanedLogs:

@@ -14,7 +14,7 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from headwater.base.ids import DELAY_TOPIC_PREFIX
+from headwater.base.ids import DELAY_TOPIC_PREFIX, TRACE_TOPIC
 from headwater.cluster.image.layered_map import LayeredMap
 
 #: What the brokers keep for themselves.
@@ -61,6 +61,9 @@ class PartitionImage(NamedTuple):
     #: One that is in both was asked for by a move that was given up; it goes either way.
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
+    #: How many bytes a second a broker may send, or receive, for replicas that are being added; 0
+    #: is as many as it can. It belongs to the move and goes with it.
+    throttle: int = 0
 
     @property
     def is_moving(self) -> bool:
@@ -188,6 +191,6 @@ def is_brokers_own(topic: str) -> bool:
 def is_internal(topic: str) -> bool:
     """Whether it is none of the users' topics: left out of lists, patterns and auto-creation.
 
-    Clients may write to those of a delay service, and to no others.
+    Clients may write to those of a delay service and to that of traces, and to no others.
     """
-    return is_brokers_own(topic) or topic.startswith(DELAY_TOPIC_PREFIX)
+    return is_brokers_own(topic) or topic == TRACE_TOPIC or topic.startswith(DELAY_TOPIC_PREFIX)

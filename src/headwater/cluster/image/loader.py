@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from types import MappingProxyType
 from typing import Final
@@ -68,6 +68,9 @@ from headwater.cluster.store.metadata_store import MetadataStore, Node
 
 _logger = logging.getLogger(__name__)
 
+#: Called with each node that cannot be read; what it raises ends the loading.
+LeaveOut = Callable[[CorruptNodeError], None]
+
 _CONFIG_NODES: Final = {
     TOPIC_CONFIGS: ResourceKind.TOPIC,
     BROKER_CONFIGS: ResourceKind.BROKER,
@@ -81,15 +84,19 @@ def unwritten_partition(replicas: tuple[int, ...]) -> PartitionImage:
     return PartitionImage(replicas, (), NO_LEADER, -1, -1)
 
 
-async def load_image(store: MetadataStore) -> ClusterImage:
+def _log_left_out(error: CorruptNodeError) -> None:
+    _logger.error("%s It is left out.", error)
+
+
+async def load_image(store: MetadataStore, leave_out: LeaveOut = _log_left_out) -> ClusterImage:
     """Everything the store says, but for what cannot be read; raises CorruptNodeError only where
     not even the cluster's id can be."""
     cluster_id = await store.exists(CLUSTER_ID)
     controller = await store.exists(CONTROLLER)
-    topics, unreadable = await _load_topics(store)
+    topics, unreadable = await _load_topics(store, leave_out)
     configs: dict[ConfigResource, ConfigImage] = {}
     for parent, kind in _CONFIG_NODES.items():
-        configs |= await _load_configs(store, parent, kind)
+        configs |= await _load_configs(store, parent, kind, leave_out)
     return ClusterImage(
         cluster_id="" if cluster_id is None else decode_cluster_id(CLUSTER_ID, cluster_id.data),
         controller_id=NO_CONTROLLER if controller is None else controller_named(controller),
@@ -101,9 +108,11 @@ async def load_image(store: MetadataStore) -> ClusterImage:
     )
 
 
-async def _load_topics(store: MetadataStore) -> tuple[dict[str, TopicImage], frozenset[str]]:
+async def _load_topics(
+    store: MetadataStore, leave_out: LeaveOut
+) -> tuple[dict[str, TopicImage], frozenset[str]]:
     """The topics by name, and the names of those that cannot be read."""
-    names = [name for name in await store.children(TOPICS) if _is_topic_name(name)]
+    names = [name for name in await store.children(TOPICS) if _is_topic_name(name, leave_out)]
     nodes = await store.get_many([topic_path(name) for name in names])
     unreadable: set[str] = set()
     documents: dict[str, TopicDocument] = {}
@@ -114,7 +123,7 @@ async def _load_topics(store: MetadataStore) -> tuple[dict[str, TopicImage], fro
                 documents[name] = decode_topic(topic_path(name), node.data, known)
             except CorruptNodeError as error:
                 unreadable.add(name)
-                _leave_out(error)
+                leave_out(error)
     state_paths = [
         partition_state_path(name, partition)
         for name, document in documents.items()
@@ -135,21 +144,17 @@ async def _load_topics(store: MetadataStore) -> tuple[dict[str, TopicImage], fro
             topics[name] = TopicImage(name, document.topic_id, partitions)
         except CorruptNodeError as error:
             unreadable.add(name)
-            _leave_out(error)
+            leave_out(error)
     return topics, frozenset(unreadable)
 
 
-def _is_topic_name(name: str) -> bool:
+def _is_topic_name(name: str, leave_out: LeaveOut) -> bool:
     try:
         check_topic_name(name)
     except ImageFaultError as error:
-        _leave_out(corrupt(topic_path(name), error))
+        leave_out(corrupt(topic_path(name), error))
         return False
     return True
-
-
-def _leave_out(error: CorruptNodeError) -> None:
-    _logger.error("%s It is left out.", error)
 
 
 class _PartitionReader:
@@ -169,11 +174,13 @@ class _PartitionReader:
         if not document.adding and not document.removing:
             return partitions
         return tuple(
-            # One without a state has nothing that could move.
+            # One without a state has nothing that could move, and only a move has a throttle.
             each._replace(
-                adding=document.adding.get(number, ()), removing=document.removing.get(number, ())
+                adding=document.adding.get(number, ()),
+                removing=document.removing.get(number, ()),
+                throttle=document.throttles.get(number, 0),
             )
-            if each.isr
+            if each.isr and (number in document.adding or number in document.removing)
             else each
             for number, each in enumerate(partitions)
         )
@@ -197,7 +204,7 @@ class _PartitionReader:
 
 
 async def _load_configs(
-    store: MetadataStore, parent: str, kind: ResourceKind
+    store: MetadataStore, parent: str, kind: ResourceKind, leave_out: LeaveOut
 ) -> dict[ConfigResource, ConfigImage]:
     names = await store.children(parent)
     paths = [f"{parent}/{name}" for name in names]
@@ -209,20 +216,20 @@ async def _load_configs(
         try:
             resource = _resource(path, kind, name)
         except CorruptNodeError as error:
-            _leave_out(error)
+            leave_out(error)
             continue
         key = (node.data, node.version)
         if key not in known:
-            known[key] = ConfigImage(_configs(path, node.data), node.version)
+            known[key] = ConfigImage(_configs(path, node.data, leave_out), node.version)
         loaded[resource] = known[key]
     return loaded
 
 
-def _configs(path: str, data: bytes) -> Mapping[str, str]:
+def _configs(path: str, data: bytes, leave_out: LeaveOut) -> Mapping[str, str]:
     try:
         return MappingProxyType(decode_configs(path, data))
     except CorruptNodeError as error:
-        _leave_out(error)
+        leave_out(error)
         return MappingProxyType({})
 
 

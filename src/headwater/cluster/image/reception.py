@@ -195,6 +195,7 @@ class _PartitionReader:
             told.partition_epoch,
             tuple(told.adding),
             tuple(told.removing),
+            told.throttle,
         )
         known = self._checked.get(partition)
         if known is None:

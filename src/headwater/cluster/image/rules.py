@@ -27,6 +27,7 @@ from headwater.cluster.image.image import (
 #: Ids, epochs and versions are 32 bits wide in Kafka's protocol.
 NUMBER_MAX: Final = 2**31 - 1
 _PORT_MAX: Final = 65_535
+_THROTTLE_MAX: Final = 2**63 - 1
 #: The longest name that DNS knows.
 _HOST_LENGTH_MAX: Final = 255
 
@@ -86,6 +87,7 @@ def check_partition(partition: PartitionImage) -> None:
         raise ImageFaultError(f"The leader {partition.leader} is no replica.")
     if partition.is_moving:
         check_move(partition.replicas, partition.adding, partition.removing)
+    check_throttle(partition.throttle)
     check_number("A leader epoch", partition.leader_epoch)
     check_number("A partition epoch", partition.partition_epoch)
 
@@ -101,6 +103,11 @@ def check_move(
             raise ImageFaultError(f"{_shown(min(strangers))} is {what}, but is no replica.")
         if len(members) == len(replicas):
             raise ImageFaultError(f"All replicas of a partition are {what}.")
+
+
+def check_throttle(rate: object) -> None:
+    """What a broker may send or receive for a partition that moves; 0 without a limit."""
+    check_number("A throttle", rate, 0, _THROTTLE_MAX)
 
 
 def check_broker(broker: BrokerInfo) -> None:

@@ -132,6 +132,7 @@ def _told_partition(number: int, partition: PartitionImage) -> UpdatedPartition:
         isr=list(partition.isr),
         adding=list(partition.adding),
         removing=list(partition.removing),
+        throttle=partition.throttle,
     )
 
 

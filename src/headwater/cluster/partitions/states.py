@@ -132,5 +132,5 @@ class _StatePen:
         return Set(partition_state_path(*name), self._encode(state), state.partition_epoch - 1)
 
 
-def _holders(partition: PartitionImage) -> tuple[tuple[int, ...], ...]:
-    return partition.replicas, partition.adding, partition.removing
+def _holders(partition: PartitionImage) -> tuple[object, ...]:
+    return partition.replicas, partition.adding, partition.removing, partition.throttle

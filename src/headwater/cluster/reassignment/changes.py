@@ -21,6 +21,7 @@ from headwater.cluster.reassignment.requests import (
     Reassignment,
     ReassignmentRules,
     moving_partitions,
+    throttled_moves,
 )
 from headwater.cluster.reassignment.steps import next_state
 
@@ -49,6 +50,20 @@ class Reassignments:
         factor_may_change: bool,
     ) -> Outcome:
         """By partition, why its move was not begun or cancelled, or None."""
+        return await self._alter(wanted, partitions, factor_may_change=factor_may_change)
+
+    async def throttle(self, throttle: int, partitions: PartitionChanges) -> Outcome:
+        """Give all moves that are under way this throttle; by partition, why not, or None."""
+        moves = throttled_moves(self._publisher.image, throttle)
+        return await self._alter(moves, partitions, factor_may_change=True)
+
+    async def _alter(
+        self,
+        wanted: Sequence[Reassignment],
+        partitions: PartitionChanges,
+        *,
+        factor_may_change: bool,
+    ) -> Outcome:
         rules = ReassignmentRules(self._publisher.image, factor_may_change=factor_may_change)
         counts = Counter(each.partition for each in wanted)
         outcome: Outcome = {}

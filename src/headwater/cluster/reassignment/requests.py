@@ -23,6 +23,9 @@ class Reassignment(NamedTuple):
 
     partition: TopicPartition
     target: tuple[int, ...] | None
+    #: What a broker may send or receive for it, in bytes a second; 0 as much as it can, None as
+    #: before.
+    throttle: int | None = None
 
 
 class ReassignmentRules:
@@ -43,9 +46,9 @@ class ReassignmentRules:
                     ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
                     f"{wanted.partition} is not being reassigned.",
                 )
-            return turned_to(partition, partition.origin)
+            return turned_to(partition, partition.origin, wanted.throttle)
         self._check_target(target, partition)
-        return turned_to(partition, target)
+        return turned_to(partition, target, wanted.throttle)
 
     def _find(self, name: TopicPartition) -> PartitionImage:
         topic = find_topic(name.topic, self._image)
@@ -86,6 +89,14 @@ class ReassignmentRules:
                 for broker_id in partition.replicas
             )
         return self._holders
+
+
+def throttled_moves(image: ClusterImage, throttle: int) -> list[Reassignment]:
+    """All moves as they are, but with this throttle."""
+    return [
+        Reassignment(name, partition.target, throttle)
+        for name, partition in moving_partitions(image)
+    ]
 
 
 def moving_partitions(image: ClusterImage) -> Iterator[tuple[TopicPartition, PartitionImage]]:

@@ -10,6 +10,9 @@ turns the move around, and who cancels it turns it back to the origin. Replicas 
 had and neither the new one nor the origin has are *given up*: they are in both lists, `adding` and
 `removing`, and leave as soon as they can be spared.
 
+A move may have a throttle, for the replicas that are being added. It is part of the partition's
+state like they are, may be changed at any time, and ends with the last step.
+
 What keeps records safe:
 
 - Nobody leaves who is needed. For the target to stay behind it must be in sync as a whole. Replicas
@@ -32,8 +35,13 @@ from headwater.cluster.image.image import NO_LEADER, PartitionImage
 from headwater.cluster.partitions.elections import ReassignPartition
 
 
-def turned_to(partition: PartitionImage, target: tuple[int, ...]) -> PartitionImage | None:
-    """The partition on its way to the target, wherever it was on its way to; None if it was so."""
+def turned_to(
+    partition: PartitionImage, target: tuple[int, ...], throttle: int | None = None
+) -> PartitionImage | None:
+    """The partition on its way to the target, wherever it was on its way to; None if it was so.
+
+    Without another throttle it keeps the one that it has, for as long as it moves.
+    """
     origin = partition.origin
     replicas = tuple(dict.fromkeys((*target, *origin, *partition.replicas)))
     turned = partition._replace(
@@ -41,6 +49,8 @@ def turned_to(partition: PartitionImage, target: tuple[int, ...]) -> PartitionIm
         adding=tuple(each for each in replicas if each not in origin),
         removing=tuple(each for each in replicas if each not in target),
     )
+    wanted = partition.throttle if throttle is None else throttle
+    turned = turned._replace(throttle=wanted if turned.is_moving else 0)
     if turned == partition:
         return None
     return turned._replace(partition_epoch=partition.partition_epoch + 1)
@@ -94,6 +104,7 @@ def next_state(
         partition_epoch=partition.partition_epoch + 1,
         adding=() if is_last_step else _without(partition.adding, outgoing),
         removing=_without(partition.removing, outgoing),
+        throttle=0 if is_last_step else partition.throttle,
     )
 
 

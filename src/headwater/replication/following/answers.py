@@ -71,7 +71,10 @@ class FollowerAnswers:
         self._guarded(
             followed, options, now_ms, lambda: self._take(followed, data, options, wall_ms, now_ms)
         )
-        return self.bytes_in - before
+        size_bytes = self.bytes_in - before
+        if size_bytes and self._plan.throttles.following:
+            self._plan.throttles.received(followed.partition, size_bytes)
+        return size_bytes
 
     def start_over(
         self,

@@ -35,6 +35,7 @@ from headwater.replication.following.options import FetcherOptions
 from headwater.replication.following.partition import pause_ms
 from headwater.replication.following.plan import FetchPlan
 from headwater.replication.partition.partition import Partition
+from headwater.replication.throttling.throttles import ReplicationThrottles
 from headwater.storage.partition_log import PartitionLog
 from headwater.wire.codec import MalformedMessageError
 from headwater.wire.messages.fetch import FetchRequest, FetchResponse
@@ -64,10 +65,11 @@ class ReplicaFetcher:
         clock: Clock,
         on_truncated: OnTruncated,
         tasks: BackgroundTasks,
+        throttles: ReplicationThrottles,
         newcomers: ReplicaFetcher | None = None,
     ) -> None:
         self.leader = leader
-        self.plan = FetchPlan(leader, node_id, broker_epoch)
+        self.plan = FetchPlan(leader, node_id, broker_epoch, throttles)
         self.answers = FollowerAnswers(self.plan)
         #: Whether a fetch is under way, which partitions that come now are no part of.
         self.is_asking = False

@@ -25,6 +25,7 @@ from headwater.cluster.image.image import NO_LEADER
 from headwater.replication.following.fetcher import Connect, OnTruncated, ReplicaFetcher
 from headwater.replication.following.options import FetcherOptions
 from headwater.replication.partition.partition import Partition
+from headwater.replication.throttling.throttles import ReplicationThrottles
 from headwater.storage.partition_log import PartitionLog
 
 #: How long a fetch for newcomers waits at the leader.
@@ -85,6 +86,7 @@ class ReplicaFetchers:
         clock: Clock,
         tasks: BackgroundTasks,
         on_truncated: OnTruncated = _ignore_truncation,
+        throttles: ReplicationThrottles | None = None,
     ) -> None:
         self._node_id = node_id
         self._broker_epoch = broker_epoch
@@ -93,6 +95,7 @@ class ReplicaFetchers:
         self._clock = clock
         self._tasks = tasks
         self._on_truncated = on_truncated
+        self._throttles = throttles or ReplicationThrottles.unlimited()
         self._lanes: dict[LaneKey, _Lane] = {}
         self._followed: dict[TopicPartition, tuple[LaneKey, Partition]] = {}
         self._closing: set[asyncio.Task[None]] = set()
@@ -164,6 +167,7 @@ class ReplicaFetchers:
             clock=self._clock,
             on_truncated=self._on_truncated,
             tasks=self._tasks,
+            throttles=self._throttles,
             newcomers=newcomers,
         )
 

@@ -1,8 +1,9 @@
 """One partition that this broker follows: what its leader is asked for, and how that goes.
 
 A partition is *fetchable*, or it *pauses* after an error, the longer the more often that happens,
-or it is *halted*. Halted is one whose leader has heard of an election that this broker has not
-(the next role tells more), and one that this broker cannot write to any more.
+or until the throttle that *holds it back* has room, or it is *halted*. Halted is one whose leader
+has heard of an election that this broker has not (the next role tells more), and one that this
+broker cannot write to any more.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ class Position(NamedTuple):
 class Condition(Enum):
     FETCHABLE = auto()
     PAUSED = auto()
+    #: A pause, too, until a throttle has room.
+    HELD_BACK = auto()
     #: Until the next role.
     AWAITS_ROLE = auto()
     FAILED = auto()
@@ -67,7 +70,8 @@ class FollowedPartition:
         self.key: FollowedKey = (partition.topic_id, partition.topic_partition.partition)
         #: The epoch in which the leader is asked; answers to older questions do not count.
         self.leader_epoch = partition.leader_epoch
-        self.leader_high_watermark = 0
+        #: Unknown until the leader has answered.
+        self.leader_high_watermark = -1
         #: What the leader was told last, in the request under way or the one before; None if the
         #: leader's session does not have this partition.
         self.told: Position | None = None
@@ -103,9 +107,18 @@ class FollowedPartition:
         """How many offsets the replica is known to be behind."""
         return max(0, self.leader_high_watermark - self.partition.log.log_end_offset)
 
+    @property
+    def has_committed(self) -> bool:
+        """Whether the replica is known to have all that the leader has committed."""
+        return 0 <= self.leader_high_watermark <= self.partition.log.log_end_offset
+
     def went_well(self) -> None:
         self.failure_count = 0
         self.has_warned = False
+
+    def hold_back(self, until_ms: float) -> None:
+        self.condition = Condition.HELD_BACK
+        self.resumes_ms = until_ms
 
     def pause(self, now_ms: float, longest_ms: int) -> None:
         self.failure_count += 1

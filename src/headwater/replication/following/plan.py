@@ -4,6 +4,10 @@ The plan keeps the partitions and, apart, those whose position the leader's sess
 a request is made of these alone, so a round costs nothing for the many partitions in which nothing
 happens. Partitions may come and go at any moment, also while a request is under way. An answer to a
 question that would not be asked any more, because of a new role or a truncation, does not count.
+
+A partition that a throttle holds back is left out of requests until there is room. Then the fetch
+that waits at the leader for the others has come back, too: it waits no longer than that.
+
 What answers do to partitions is in `answers`.
 """
 
@@ -11,6 +15,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from math import ceil
+from typing import Final
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.replication.following.log import begin_following
@@ -18,10 +24,15 @@ from headwater.replication.following.options import FetcherOptions
 from headwater.replication.following.partition import Condition, FollowedKey, FollowedPartition
 from headwater.replication.following.session import SESSION_ERRORS, FollowerSession
 from headwater.replication.partition.partition import Partition
+from headwater.replication.throttling.throttles import ReplicationThrottles
 from headwater.storage.errors import LogStorageError
 from headwater.wire.messages.fetch import FetchRequest, FetchResponse, PartitionData
 
 _logger = logging.getLogger(__name__)
+
+#: For how long a throttle leaves a partition out before it is asked again.
+_HOLD_MIN_MS: Final = 1.0
+_HOLD_MAX_MS: Final = 1_000.0
 
 
 class FetchPlan:
@@ -31,8 +42,15 @@ class FetchPlan:
     before the next.
     """
 
-    def __init__(self, leader: int, node_id: int, broker_epoch: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        leader: int,
+        node_id: int,
+        broker_epoch: Callable[[], int],
+        throttles: ReplicationThrottles | None = None,
+    ) -> None:
         self.leader = leader
+        self.throttles = throttles or ReplicationThrottles.unlimited()
         self._node_id = node_id
         self._broker_epoch = broker_epoch
         self._session = FollowerSession()
@@ -83,7 +101,7 @@ class FetchPlan:
         self._followed[followed.key] = followed
         if followed.condition is Condition.FETCHABLE:
             self._changed[followed.key] = followed
-        elif followed.condition is Condition.PAUSED:
+        elif followed.condition in (Condition.PAUSED, Condition.HELD_BACK):
             self._paused[followed.key] = followed
         else:
             self._halted[followed.key] = followed
@@ -134,6 +152,9 @@ class FetchPlan:
     def request(self, now_ms: float, options: FetcherOptions) -> FetchRequest | None:
         """What to ask now; None if there is nothing to be fetched."""
         self._resume(now_ms)
+        if self.throttles.following:
+            self._hold_back(now_ms)
+            options = self._in_time(now_ms, options)
         if len(self._paused) + len(self._halted) == len(self._followed):
             self._session.start_again()
             return None
@@ -163,6 +184,37 @@ class FetchPlan:
         if not self._paused:
             return None
         return max(0.0, min(each.resumes_ms for each in self._paused.values()) - now_ms)
+
+    def _hold_back(self, now_ms: float) -> None:
+        """Leave those out that have to wait for their throttles."""
+        for key in self.throttles.following:
+            followed = self._followed.get(key)
+            if followed is None or followed.condition is not Condition.FETCHABLE:
+                continue
+            wait_ms = self.throttles.follower_wait_ms(
+                followed.partition, has_committed=followed.has_committed
+            )
+            if wait_ms:
+                self._set_aside(followed)
+                # Not for long at once: the throttle may be another before its time is over.
+                followed.hold_back(now_ms + min(max(wait_ms, _HOLD_MIN_MS), _HOLD_MAX_MS))
+                self._paused[key] = followed
+
+    def _in_time(self, now_ms: float, options: FetcherOptions) -> FetcherOptions:
+        """The options of a fetch that is back when somebody who is held back may go on."""
+        until_ms = min(
+            (
+                each.resumes_ms
+                for each in self._paused.values()
+                if each.condition is Condition.HELD_BACK
+            ),
+            default=None,
+        )
+        if until_ms is None:
+            return options
+        return options._replace(
+            max_wait_ms=max(0, min(options.max_wait_ms, ceil(until_ms - now_ms)))
+        )
 
     def _resume(self, now_ms: float) -> None:
         for followed in [each for each in self._paused.values() if each.resumes_ms <= now_ms]:

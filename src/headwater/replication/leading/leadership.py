@@ -71,6 +71,13 @@ class Leadership:
         """Once in a while: find followers that do not keep up."""
         self.in_sync.check()
 
+    def is_waited_for(self, replica_id: int) -> bool:
+        """Whether the high watermark waits for a follower: it is in sync, or about to be."""
+        remote = self._remotes.get(replica_id)
+        return replica_id in self.in_sync.state.maximal or (
+            remote is not None and remote.is_joining
+        )
+
     # -- fetches ---------------------------------------------------------------------------------
 
     def check_follower(self, replica_id: int, broker_epoch: int, leader_epoch: int) -> None:

@@ -14,6 +14,7 @@ from headwater.cluster.image.image import BrokerInfo
 from headwater.replication.partition.events import PartitionEvents
 from headwater.replication.partition.record_inspections import RecordInspections
 from headwater.replication.partition.write_failures import WriteFailures
+from headwater.replication.throttling.throttles import ReplicationThrottles
 
 if TYPE_CHECKING:
     from headwater.replication.leading.isr_changes import IsrOwner
@@ -43,6 +44,7 @@ class PartitionEnvironment:
     isr_changes: IsrProposals
     tasks: BackgroundTasks
     write_failures: WriteFailures = field(default_factory=WriteFailures)
+    throttles: ReplicationThrottles = field(default_factory=ReplicationThrottles.unlimited)
     #: The live brokers, as the latest image has them.
     brokers: Mapping[int, BrokerInfo] = field(default_factory=dict)
     #: A thread for what takes much memory, if there is one for that alone.

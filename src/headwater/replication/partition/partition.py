@@ -166,12 +166,21 @@ class Partition:
             self.advance_high_watermark()
         elif self.log.failure is not None:
             self._leave_isr_if_failed()
+        self._environment.throttles.take_note(self)
+
+    def take_options(self, options: PartitionOptions) -> None:
+        """The settings that it follows have changed."""
+        self.options = options
+        # The high watermark may have waited for more replicas than are needed now.
+        self.advance_high_watermark()
+        self._environment.throttles.take_note(self)
 
     def remove(self) -> None:
         """The partition goes from this broker; whoever waits for it is told by events."""
         self.is_removed = True
         self.is_leader = self._is_sole_replica = False
         self.leadership = None
+        self._environment.throttles.forget(self)
 
     # -- offsets ---------------------------------------------------------------------------------
 
@@ -243,6 +252,16 @@ class Partition:
     def told(self) -> PartitionImage:
         """What the controller said last."""
         return self._told
+
+    @property
+    def is_in_sync(self) -> bool:
+        """Whether this broker's replica is, as far as is known here."""
+        return self._node_id in self.isr
+
+    @property
+    def is_being_added(self) -> bool:
+        """Whether the partition is on its way to this broker."""
+        return self._node_id in self._told.adding
 
     @property
     def is_alone(self) -> bool:

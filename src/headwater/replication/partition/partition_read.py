@@ -58,3 +58,14 @@ def read_for_follower(
     return PartitionRead(
         read, log.high_watermark, log.last_stable_offset, log.log_start_offset, None
     )
+
+
+def nothing_for_follower(log: PartitionLog) -> PartitionRead:
+    """How far the partition is, for a replica that must wait for its records."""
+    return PartitionRead(
+        LogRead(None, log.log_end_offset),
+        log.high_watermark,
+        log.last_stable_offset,
+        log.log_start_offset,
+        None,
+    )

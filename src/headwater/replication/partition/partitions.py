@@ -38,6 +38,7 @@ from headwater.replication.partition.options import PartitionOptions
 from headwater.replication.partition.partition import Partition
 from headwater.replication.partition.replica_logs import ReplicaLogs
 from headwater.replication.partition.write_failures import WriteFailures
+from headwater.replication.throttling.throttles import ReplicationThrottles
 from headwater.storage.directories.log_directories import LogDirectories
 from headwater.storage.partition_log import PartitionLog
 
@@ -84,8 +85,10 @@ class Partitions:
         run_in_thread: RunInThread,
         run_in_one_thread: RunInThread,
         tasks: BackgroundTasks,
+        throttles: ReplicationThrottles | None = None,
     ) -> None:
         self._tasks = tasks
+        self.throttles = throttles or ReplicationThrottles.unlimited()
         self._logs = ReplicaLogs(directories, clock, run_in_thread)
         self._node_id = node_id
         self._options_of = options_of
@@ -100,6 +103,7 @@ class Partitions:
             isr_changes,
             tasks,
             WriteFailures(rooms),
+            self.throttles,
             run_in_one_thread=run_in_one_thread,
         )
         self._by_topic: dict[str, dict[int, Partition]] = {}
@@ -234,9 +238,7 @@ class Partitions:
         for topic in list(self._by_topic) if topics is None else topics:
             options = self._options_of(topic)
             for partition in self.of_topic(topic).values():
-                partition.options = options
-                # The high watermark may have waited for more replicas than are needed now.
-                partition.advance_high_watermark()
+                partition.take_options(options)
 
     def _replace_log(self, log: PartitionLog) -> None:
         partition = self.find(*log.partition)

@@ -1,16 +1,23 @@
-"""A simulated operator who has partitions moved to other brokers, and changes his mind."""
+"""A simulated operator who has partitions moved to other brokers, and changes his mind.
+
+Some of the moves have a throttle: of next to nothing, so that it is hardly ever open, or of more.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
 from headwater.sim.clients.broker_link import BrokerLink, Unanswered
 from headwater.sim.histories.history import PropertyViolated
-from headwater.wire.messages.alter_partition_reassignments import (
+from headwater.wire.cluster_messages.alter_partition_reassignments import (
+    AS_BEFORE,
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
+)
+from headwater.wire.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
@@ -27,6 +34,10 @@ _EXPECTED = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
+#: In bytes a second.
+_THROTTLES = (AS_BEFORE, AS_BEFORE, 0, 50, 500, 5_000)
+#: More than is ever written.
+_LOOSE = 50_000
 
 
 class ReassigningClient:
@@ -39,6 +50,7 @@ class ReassigningClient:
         self._is_finishing = False
         self.begun_count = 0
         self.cancelled_count = 0
+        self.throttled_count = 0
 
     def finish(self) -> None:
         """Ask for nothing new."""
@@ -53,6 +65,8 @@ class ReassigningClient:
                 # Some moves are turned around, or cancelled, before they can be over.
                 while random.random() < 0.4:
                     await self._ask(partition, random.choice((None, None, self._somewhere())))
+                if random.random() < 0.2:
+                    await self._throttle_all(random.choice((0, 500, 5_000)))
             except Unanswered:
                 await self._link.look_again()
             await self._link.pause()
@@ -62,8 +76,10 @@ class ReassigningClient:
         return random.sample(range(self._broker_count), random.choice((1, 2, 3, 3)))
 
     async def _ask(self, partition: TopicPartition, replicas: list[int] | None) -> None:
+        throttle = self._link.random.choice(_THROTTLES)
         request = AlterPartitionReassignmentsRequest(
             timeout_ms=5_000,
+            throttle=throttle,
             topics=[
                 ReassignableTopic(
                     name=partition.topic,
@@ -84,3 +100,24 @@ class ReassigningClient:
         if code is ErrorCode.NONE:
             self.begun_count += replicas is not None
             self.cancelled_count += replicas is None
+            self.throttled_count += throttle > 0
+
+    async def loosen(self) -> None:
+        """See to it, for as long as it takes, that what is throttled can end.
+
+        One that may have less than is written meanwhile never does.
+        """
+        while True:
+            try:
+                await self._throttle_all(_LOOSE)
+            except Unanswered:
+                await self._link.look_again()
+            await asyncio.sleep(1.0)
+
+    async def _throttle_all(self, throttle: int) -> None:
+        """Give all moves that are under way another throttle."""
+        request = AlterPartitionReassignmentsRequest(timeout_ms=5_000, throttle=throttle)
+        answer = await self._link.ask(request, AlterPartitionReassignmentsResponse)
+        code = ErrorCode.from_wire(answer.error_code)
+        if code not in _EXPECTED:
+            raise PropertyViolated(f"moves can be throttled: got {code.name}")

@@ -8,7 +8,7 @@
     high-watermarks          replica.high.watermark.checkpoint.interval.ms
     removal                  files of segments and logs that were deleted a while ago
     producer-expiration      producer.id.expiration.check.interval.ms
-    moves                    logs on their way to another directory
+    moves                    logs on their way to another directory, no faster than `MovePace`
 
 Tasks look at a limited number of logs at a time, so that the event loop gets its turn however many
 there are; see `periodic_tasks` for how they wait. A disk that fails takes its directory offline and
@@ -25,7 +25,7 @@ from functools import partial
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from headwater.base.clocks import Clock
+from headwater.base.clocks import Clock, SystemClock
 from headwater.base.errors import KafkaError
 from headwater.base.settings import SettingValues
 from headwater.base.threads import RunInThread
@@ -33,8 +33,10 @@ from headwater.storage.directories.directory_checkpoints import CheckpointWrite
 from headwater.storage.directories.future_log import FutureLog
 from headwater.storage.directories.log_directories import LogDirectories
 from headwater.storage.directories.log_directory import LogDirectory, Removal
+from headwater.storage.directories.move_pace import MovePace
 from headwater.storage.directories.periodic_tasks import (
     BlockingWork,
+    Pause,
     PeriodicTask,
     Steps,
     run_periodically,
@@ -66,8 +68,11 @@ def must_flush(log: PartitionLog) -> bool:
 class Maintenance:
     """The periodic tasks of a broker's logs; their owner is that of the logs."""
 
-    def __init__(self, directories: LogDirectories, settings: SettingValues) -> None:
+    def __init__(
+        self, directories: LogDirectories, settings: SettingValues, pace: MovePace | None = None
+    ) -> None:
         self._directories = directories
+        self._pace = pace or MovePace(lambda: LONG_MAX, SystemClock())
         self._flushed_ms: WeakKeyDictionary[PartitionLog, int] = WeakKeyDictionary()
         delay_ms = settings.integer("log.initial.task.delay.ms")
         flush_check_ms = settings.integer("log.flush.scheduler.interval.ms")
@@ -196,13 +201,22 @@ class Maintenance:
         moves = self._directories.moves
         for move in moves:
             while moves.is_under_way(move) and move.lag:
-                if not self._try(move, partial(move.copy, now_ms)):
+                pause_ms = self._pace.pause_ms()
+                if pause_ms:
+                    yield Pause(pause_ms)
+                elif self._try(move, partial(self._copy, move, now_ms)):
+                    yield None
+                else:
                     break
-                yield None
             if moves.is_under_way(move) and not move.lag:
                 yield _flush_work(move.target, move.log)
                 if moves.is_under_way(move):
                     self._try(move, partial(moves.complete, move, now_ms))
+
+    def _copy(self, move: FutureLog, now_ms: int) -> int:
+        size_bytes = move.copy(now_ms, self._pace.piece_bytes)
+        self._pace.copied(size_bytes)
+        return size_bytes
 
     def _try(self, move: FutureLog, step: Callable[[], object]) -> bool:
         """Go on with a move; returns whether that led anywhere."""

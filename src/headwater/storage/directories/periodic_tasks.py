@@ -1,7 +1,8 @@
 """Work that comes back periodically and waits for disks, without holding up whoever owns the data.
 
 A task is a name, a period, and a function that is told the time and yields what it needs done:
-`BlockingWork`, whose `run` may wait in a thread, or None where others may have a turn. Everything
+`BlockingWork`, whose `run` may wait in a thread, `Pause` where it has to go on later, or None where
+others may have a turn. Everything
 between two yields runs on the owner's thread, so no locks are needed. Who drives a task decides
 what a thread is: `run_periodically` uses the event loop's time and the thread that it is given;
 `run_now` does everything on the spot, for tests and for the last round before a shutdown.
@@ -51,7 +52,14 @@ class BlockingWork:
             self.complete()
 
 
-Steps = Iterator[BlockingWork | None]
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """The task goes on after so many milliseconds, or sooner with its next round."""
+
+    duration_ms: float
+
+
+Steps = Iterator[BlockingWork | Pause | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,8 @@ class PeriodicTask:
 
     def run_now(self, now_ms: int) -> None:
         for work in self.start(now_ms):
+            if isinstance(work, Pause):
+                return  # What is left is for the next round.
             if work is not None:
                 work.run_now()
 
@@ -100,6 +110,9 @@ async def _repeat(
         for work in task.start(clock.wall_ms()):
             if work is None:
                 await asyncio.sleep(0)
+            elif isinstance(work, Pause):
+                if await _is_set_before(stop, loop.time() + work.duration_ms / 1000):
+                    break
             else:
                 await work.run_in(run_in_thread)
         # A round that took longer than the period is followed by the next, not by several.

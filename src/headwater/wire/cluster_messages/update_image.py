@@ -79,6 +79,7 @@ class UpdatedPartition(Struct):
         "partition_epoch",
         "removing",
         "replicas",
+        "throttle",
     )
 
     def __init__(
@@ -92,6 +93,7 @@ class UpdatedPartition(Struct):
         isr: list[int] = NEW,
         adding: list[int] = NEW,
         removing: list[int] = NEW,
+        throttle: int = 0,
     ) -> None:
         self.partition = partition
         self.leader = leader
@@ -101,6 +103,7 @@ class UpdatedPartition(Struct):
         self.isr = [] if isr is NEW else isr
         self.adding = [] if adding is NEW else adding
         self.removing = [] if removing is NEW else removing
+        self.throttle = throttle
 
     FIELDS = (
         Field("partition", "int32", _V0),
@@ -112,6 +115,7 @@ class UpdatedPartition(Struct):
         # Tagged, so that brokers of earlier releases pass over them, and few partitions have them.
         Field("adding", "int32", _V0, array=True, tag=0, tagged=_V0),
         Field("removing", "int32", _V0, array=True, tag=1, tagged=_V0),
+        Field("throttle", "int64", _V0, tag=2, tagged=_V0),
     )
 
 

@@ -1,0 +1,1 @@
+"""Replicas that may take only so many bytes a second, so that they leave the rest to others."""
