@@ -17,7 +17,7 @@ from headwater.sim.hostile.campaign import (
 )
 from headwater.sim.hostile.client import FuzzClient
 from headwater.sim.hostile.frames import served_pairs
-from headwater.testing.broker_process import HOST, BrokerProcess, wait_until
+from headwater.testing.broker_process import HOST, BrokerProcess, free_port, wait_until
 from headwater.wire.api_keys import INTER_BROKER_APIS, ApiKey
 from headwater.wire.frames import encode_request
 from headwater.wire.messages.api_versions import ApiVersionsRequest
@@ -42,7 +42,9 @@ ELEMENT_COUNT = 20_000
 
 @pytest.mark.parametrize("seed", range(rounds(1, 20)))
 def test_hostile_peers_do_no_harm(tmp_path: Path, seed: int) -> None:
-    with BrokerProcess(tmp_path) as broker:
+    # Somebody receives the metrics of clients, so that these APIs are served too.
+    settings = {"metrics.listen": f"{HOST}:{free_port()}"}
+    with BrokerProcess(tmp_path, settings=settings) as broker:
         descriptors_before = broker.descriptor_count()
         campaign = FuzzCampaign(broker, seed)
         report = asyncio.run(campaign.run(rounds(1000, 5000)))

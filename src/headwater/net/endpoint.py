@@ -1,12 +1,17 @@
-"""Where a listener listens: a name, a host and a port, and the text form of several."""
+"""Where a listener listens: a name, a host and a port, and the text form of several.
+
+An address that is asked over HTTP is an `HttpUrl`.
+"""
 
 from __future__ import annotations
 
 import ipaddress
-from typing import NamedTuple
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
 
 DEFAULT_LISTENER_NAME = "PLAINTEXT"
 PORT_MAX = 65535
+_HTTP_PORTS: Final = {"http": 80, "https": 443}
 
 
 class Endpoint(NamedTuple):
@@ -45,6 +50,30 @@ def split_address(text: str) -> tuple[str, int]:
     if not (port_text.isascii() and port_text.isdigit() and int(port_text) <= PORT_MAX):
         raise ValueError(f"{text!r} is not an address: {port_text!r} is no port number.")
     return host, int(port_text)
+
+
+class HttpUrl(NamedTuple):
+    """What is asked for at an address; `path` has the query too."""
+
+    is_secure: bool
+    host: str
+    port: int
+    path: str
+
+
+def split_url(text: str) -> HttpUrl:
+    """The parts of `http://host:port/path`; ValueError says what is wrong."""
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        raise ValueError(f"{text!r} is not a URL.") from None
+    if parts.scheme not in _HTTP_PORTS or not parts.hostname or port == 0:
+        raise ValueError(f"{text!r} is not a URL such as http://localhost:4318/v1/metrics.")
+    if parts.username is not None or not text.isascii() or not text.isprintable() or " " in text:
+        raise ValueError(f"{text!r} is not a URL that can be asked: no names, no spaces.")
+    path = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
+    return HttpUrl(parts.scheme == "https", parts.hostname, port or _HTTP_PORTS[parts.scheme], path)
 
 
 def parse_endpoints(text: str) -> list[Endpoint]:

@@ -58,6 +58,17 @@ def histogram(
         yield "".join(lines)
 
 
+def summary(name: str, help_text: str, series: Iterable[tuple[str, float, int]]) -> Iterator[str]:
+    """For each set of labels, as `labels` makes it: the sum of what was seen, and its count."""
+    yield _head(name, "summary", help_text)
+    lines = (
+        f"{name}_sum{names} {total!r}\n{name}_count{names} {count}\n"
+        for names, total, count in series
+    )
+    while piece := "".join(islice(lines, LINES_PER_PIECE)):
+        yield piece
+
+
 def _family(name: str, kind: str, help_text: str, samples: Iterable[Sample]) -> Iterator[str]:
     yield _head(name, kind, help_text)
     lines = (f"{name}{names} {value!r}\n" for names, value in samples)

@@ -33,6 +33,7 @@ from headwater.broker.metrics.group_metrics import group_metrics
 from headwater.broker.metrics.load_meter import LoadMeter
 from headwater.broker.metrics.process_figures import process_metrics
 from headwater.broker.metrics.replication_metrics import load_metrics, replication_metrics
+from headwater.broker.metrics.telemetry_metrics import telemetry_metrics
 from headwater.broker.metrics.transaction_metrics import transaction_metrics
 from headwater.net.limits import ConnectionLimits
 from headwater.replication.partition.partition import Partition
@@ -77,6 +78,7 @@ class MetricsReport:
             delay_metrics(self._broker, self._shown_max),
             dead_letter_metrics(self._broker, self._shown_max),
             audit_metrics(self._broker),
+            telemetry_metrics(self._broker),
             process_metrics(),
         )
 

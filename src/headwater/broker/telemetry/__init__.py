@@ -1,0 +1,1 @@
+"""Metrics that clients push (KIP-714): who is asked for what, what comes, and where it goes."""
