@@ -278,6 +278,7 @@ class _Recorded:
         self.peer = channel.peer
         self.said: list[tuple[int, bytes, bytes]] = []
         self._channel = channel
+        self.learn_inter_broker_versions = channel.learn_inter_broker_versions
 
     async def send(self, request: ProveBrokerRequest, *, timeout_s: float) -> Any:
         self.said.append((request.broker_id, bytes(request.nonce), bytes(request.proof)))

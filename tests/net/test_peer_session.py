@@ -6,6 +6,8 @@ from headwater.base.errors import ErrorCode
 from headwater.net.peer_errors import UnsupportedVersionError
 from headwater.net.peer_session import PeerSession
 from headwater.wire.api_keys import ApiKey, VersionRange
+from headwater.wire.cluster_messages.publish_audit import PublishAuditRequest
+from headwater.wire.cluster_messages.update_image import UpdateImageRequest
 from headwater.wire.codec import MalformedMessageError
 from headwater.wire.frames import encode_response, read_request_header
 from headwater.wire.messages.api_versions import (
@@ -44,6 +46,16 @@ def test_the_highest_common_version_is_chosen(lowest: int, extent: int) -> None:
             session.choose_version(MetadataRequest())
     with pytest.raises(UnsupportedVersionError):
         session.choose_version(MetadataRequest(), METADATA.highest + 1)
+
+
+def test_what_is_for_brokers_alone_is_asked_of_those_that_serve_it() -> None:
+    session = _session()
+    # Until it is told, as in front of the proof.
+    assert session.choose_version(PublishAuditRequest()) == 0
+    session.learn_inter_broker_versions({ApiKey.UPDATE_IMAGE: VersionRange(0, 0)})
+    assert session.choose_version(UpdateImageRequest()) == 0
+    with pytest.raises(UnsupportedVersionError, match="does not serve PUBLISH_AUDIT"):
+        session.choose_version(PublishAuditRequest())
 
 
 def test_an_api_that_the_peer_lacks_is_an_error_with_its_name() -> None:

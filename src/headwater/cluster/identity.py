@@ -12,7 +12,12 @@ from collections.abc import Callable
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import new_topic_id, topic_id_to_text
 from headwater.cluster.node_documents import decode_cluster_id, encode_cluster_id
-from headwater.cluster.node_locations import BROKER_SEQUENCE, CLUSTER_ID, STANDING_NODES
+from headwater.cluster.node_locations import (
+    BROKER_SEQUENCE,
+    CLUSTER_ID,
+    IMPORT,
+    STANDING_NODES,
+)
 from headwater.cluster.store.errors import NodeExistsError
 from headwater.cluster.store.metadata_store import Create, MetadataStore
 
@@ -35,8 +40,15 @@ async def establish_cluster_id(
 ) -> str:
     """The cluster's id; a new cluster gets the one wanted, or one that is drawn.
 
-    KafkaError INCONSISTENT_CLUSTER_ID if another one is wanted than the cluster has.
+    KafkaError INCONSISTENT_CLUSTER_ID if another one is wanted than the cluster has, or if the
+    cluster is just being imported.
     """
+    if await store.exists(IMPORT) is not None:
+        raise KafkaError(
+            ErrorCode.INCONSISTENT_CLUSTER_ID,
+            "An import into the metadata store has begun and has not ended: run the same "
+            "`headwater metadata import` again, and start the broker then.",
+        )
     await prepare_store(store)
     node = await store.exists(CLUSTER_ID)
     if node is None:

@@ -20,6 +20,9 @@ GROUP_CONFIGS: Final = "/config/groups"
 DELETED_TOPICS: Final = "/admin/delete_topics"
 PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 
+#: Ours: that metadata is being imported. Brokers do not join such a cluster.
+IMPORT: Final = "/metadata_import"
+
 #: What stands for all brokers among the names below `BROKER_CONFIGS`.
 DEFAULT_ENTITY: Final = "<default>"
 
@@ -38,6 +41,17 @@ STANDING_NODES: Final = (
     GROUP_CONFIGS,
     "/admin",
     DELETED_TOPICS,
+)
+
+#: All that a cluster keeps is these nodes and what is below them, but for ephemeral ones. The root
+#: of a ZooKeeper may hold other things too.
+KEPT_NODES: Final = (
+    "/admin",
+    "/brokers",
+    "/cluster",
+    "/config",
+    CONTROLLER_EPOCH,
+    PRODUCER_ID_BLOCK,
 )
 
 

@@ -14,7 +14,7 @@ import asyncio
 import os
 import socket
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Self
 
 from headwater import __version__
@@ -128,6 +128,10 @@ class PeerChannel(FrameProtocol):
     def versions(self) -> dict[int, VersionRange]:
         """What the peer serves, by API key."""
         return self._session.versions
+
+    def learn_inter_broker_versions(self, versions: Mapping[int, VersionRange]) -> None:
+        """What the peer, which is a broker as this program is, serves to brokers alone."""
+        self._session.learn_inter_broker_versions(versions)
 
     @property
     def pending_count(self) -> int:

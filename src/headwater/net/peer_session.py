@@ -7,6 +7,7 @@ Each request has a correlation id, which its answer carries; whoever waits for t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from struct import Struct
 from typing import Generic, NamedTuple, TypeVar
 
@@ -64,6 +65,9 @@ class PeerSession(Generic[Waiter]):
         self._next_correlation_id = 0
         #: What the peer speaks, by API key; empty until it has been asked.
         self.versions: dict[int, VersionRange] = {}
+        #: Whether it has told which of the APIs it serves that are for brokers alone. Before that,
+        #: as with the proof itself, it is taken to be of the same release.
+        self._has_told_brokers = False
 
     @property
     def pending_count(self) -> int:
@@ -74,7 +78,7 @@ class PeerSession(Generic[Waiter]):
         api_key = ApiKey(message.API_KEY)
         ours = message.VERSIONS
         theirs = self.versions.get(api_key)
-        if theirs is None and api_key in INTER_BROKER_APIS:
+        if theirs is None and api_key in INTER_BROKER_APIS and not self._has_told_brokers:
             theirs = ours
         if theirs is None:
             raise UnsupportedVersionError(f"{self._peer} does not serve {api_key.name}.")
@@ -123,6 +127,10 @@ class PeerSession(Generic[Waiter]):
         return waiters
 
     # Finding out what the peer speaks.
+
+    def learn_inter_broker_versions(self, versions: Mapping[int, VersionRange]) -> None:
+        self.versions.update(versions)
+        self._has_told_brokers = True
 
     def first_versions_request(
         self, software_name: str, software_version: str

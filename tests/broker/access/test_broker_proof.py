@@ -1,6 +1,7 @@
 """The proof that two brokers give each other, step by step and without a network."""
 
 import random
+from collections.abc import Mapping
 from typing import Any, cast
 
 import pytest
@@ -8,7 +9,12 @@ import pytest
 from headwater.broker.access.broker_proof import NONCE_BYTES, BrokerProof, Challenge
 from headwater.net.peer_channel import PeerChannel
 from headwater.net.peer_errors import PeerUnavailableError
-from headwater.wire.cluster_messages.prove_broker import ProveBrokerRequest, ProveBrokerResponse
+from headwater.wire.api_keys import INTER_BROKER_APIS_AT_FIRST, ApiKey, VersionRange
+from headwater.wire.cluster_messages.prove_broker import (
+    ProveBrokerRequest,
+    ProveBrokerResponse,
+    ServedApi,
+)
 from tests.support.async_tests import run_async
 
 _SECRET = b"s" * 32
@@ -28,6 +34,8 @@ class _Acceptor:
         self.peer = "there:9092"
         self.sent: list[ProveBrokerRequest] = []
         self.is_met: bool | None = None
+        self.learned: dict[int, VersionRange] = {}
+        self.served: list[ServedApi] = []
         self._proof = proof
         self._challenge: Challenge | None = None
 
@@ -38,7 +46,10 @@ class _Acceptor:
             return self._proof.response(self._challenge)
         self.is_met = self._proof.is_met(self._challenge, request)
         self.sent.append(request)
-        return ProveBrokerResponse()
+        return ProveBrokerResponse(apis=self.served)
+
+    def learn_inter_broker_versions(self, versions: Mapping[int, VersionRange]) -> None:
+        self.learned.update(versions)
 
 
 async def _exchange(initiator: BrokerProof, acceptor: _Acceptor, broker_id: int) -> None:
@@ -50,6 +61,18 @@ async def test_two_brokers_of_a_cluster_prove_to_each_other() -> None:
     acceptor = _Acceptor(_proof(2))
     await _exchange(_proof(1), acceptor, 2)
     assert acceptor.is_met is True
+
+
+@run_async
+async def test_what_a_broker_serves_is_learned_with_its_proof() -> None:
+    acceptor = _Acceptor(_proof(2))
+    acceptor.served = [ServedApi(api_key=ApiKey.UPDATE_IMAGE, min_version=1, max_version=2)]
+    await _exchange(_proof(1), acceptor, 2)
+    assert acceptor.learned == {ApiKey.UPDATE_IMAGE: VersionRange(1, 2)}
+    # One of 0.9.0 does not tell.
+    earlier = _Acceptor(_proof(2))
+    await _exchange(_proof(1), earlier, 2)
+    assert earlier.learned.keys() == INTER_BROKER_APIS_AT_FIRST
 
 
 @pytest.mark.parametrize(

@@ -129,9 +129,9 @@ class BrokerCluster:
         texts = {
             **SETTINGS,
             **self._settings,
+            "log.dirs": str(self.log_directory(broker_id)),
             **self._settings_of.get(broker_id, {}),
             "listeners": f"PLAINTEXT://{self._listen_host}:{self._ports.get(broker_id, 0)}",
-            "log.dirs": str(self.log_directory(broker_id)),
             "broker.id": str(broker_id),
         }
         server = BrokerServer(static_of(texts), BrokerEnvironment(open_store=open_store))

@@ -22,6 +22,11 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from headwater.net.peer_errors import PeerUnavailableError
+from headwater.wire.api_keys import (
+    INTER_BROKER_APIS_AT_FIRST,
+    SCHEMA_VERSIONS,
+    VersionRange,
+)
 from headwater.wire.cluster_messages.prove_broker import ProveBrokerRequest, ProveBrokerResponse
 
 if TYPE_CHECKING:
@@ -87,7 +92,11 @@ class BrokerProof:
                 f"{channel.peer} does not prove that it is broker {broker_id} of this cluster."
             )
         request.proof = self._sealed(_INITIATOR, challenge)
-        await channel.send(request, timeout_s=timeout_s)
+        told: ProveBrokerResponse = await channel.send(request, timeout_s=timeout_s)
+        channel.learn_inter_broker_versions(
+            {each.api_key: VersionRange(each.min_version, each.max_version) for each in told.apis}
+            or {api_key: SCHEMA_VERSIONS[api_key] for api_key in INTER_BROKER_APIS_AT_FIRST}
+        )
 
     def _sealed(self, side: bytes, challenge: Challenge) -> bytes:
         # Nonces have one size and ids too, so no two challenges make the same text.

@@ -12,8 +12,12 @@ from headwater.broker.access.broker_proof import NONCE_BYTES, Challenge
 from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ExchangeHandler
 from headwater.net.peer_identity import PeerIdentity
-from headwater.wire.api_keys import ApiKey
-from headwater.wire.cluster_messages.prove_broker import ProveBrokerRequest, ProveBrokerResponse
+from headwater.wire.api_keys import INTER_BROKER_APIS, ApiKey
+from headwater.wire.cluster_messages.prove_broker import (
+    ProveBrokerRequest,
+    ProveBrokerResponse,
+    ServedApi,
+)
 from headwater.wire.codec import decode
 from headwater.wire.frames import encode_response
 
@@ -51,11 +55,23 @@ def _answer(request: ProveBrokerRequest, context: RequestContext) -> ProveBroker
         if not proof.is_met(challenge, request):
             return None
         connection.identity = PeerIdentity(request.broker_id)
-        return ProveBrokerResponse(broker_id=context.broker.node_id)
+        return ProveBrokerResponse(broker_id=context.broker.node_id, apis=_served())
     if request.broker_id < 0 or len(request.nonce) != NONCE_BYTES or request.proof:
         return None
     challenge = connection.state[_CHALLENGE] = proof.challenge(request)
     return proof.response(challenge)
+
+
+def _served() -> list[ServedApi]:
+    """What this broker serves to other brokers alone, which ApiVersions does not tell."""
+    return [
+        ServedApi(
+            api_key=api_key,
+            min_version=CARDS[api_key].versions.lowest,
+            max_version=CARDS[api_key].versions.highest,
+        )
+        for api_key in sorted(INTER_BROKER_APIS)
+    ]
 
 
 API = ExchangeHandler(CARDS[ApiKey.PROVE_BROKER], handle)

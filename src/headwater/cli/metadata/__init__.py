@@ -1,0 +1,1 @@
+"""`headwater metadata`: the metadata store as a file, to move a cluster or to have a backup."""

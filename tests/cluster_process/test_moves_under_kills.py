@@ -1,0 +1,135 @@
+"""A cluster grows and shrinks under load while its brokers are killed.
+
+Every partition is reassigned, the factor goes from 1 to 3, a fourth broker gets a share and is
+drained again; meanwhile brokers and the controller die at random moments. Nothing is lost, doubled
+or out of order, and in the end all replicas are the same bytes.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from headwater.base.errors import KafkaError
+from headwater.base.ids import TopicPartition
+from headwater.client.admin import AdminOperations, NewTopic, ReassignmentOperations, require_all
+from headwater.client.connection.cluster_connection import ClusterConnection
+from headwater.testing.broker_process import BrokerProcess
+from tests.support.brokers.headwater_cluster import CLUSTER_SETTINGS, HeadwaterCluster
+from tests.support.brokers.three_brokers import BROKER_IDS, ThreeBrokers
+from tests.support.tiers import rounds
+from tests.support.traffic.killer import Killer
+from tests.support.traffic.traffic import PARTITION_COUNT, Traffic
+
+_FOURTH = 4
+#: A move waits for brokers that are away, and begins anew with each new controller.
+_MOVE_S = 180.0
+
+Layout = Mapping[int, Sequence[int]]
+Result = TypeVar("Result")
+
+
+@pytest.fixture
+def running(cluster_of_kind: Callable[[str], ThreeBrokers]) -> ThreeBrokers:
+    return cluster_of_kind("headwater")
+
+
+class Mover:
+    """Moves all partitions of a topic, whoever is killed meanwhile."""
+
+    def __init__(self, cluster: HeadwaterCluster, topic: str) -> None:
+        self._cluster = cluster
+        self._topic = topic
+
+    def move(self, layout: Layout) -> None:
+        """Ask until each partition has these replicas, and all of them are in sync."""
+        deadline_s = time.monotonic() + _MOVE_S
+        moves = {TopicPartition(self._topic, at): replicas for at, replicas in layout.items()}
+        while not self._is_done(layout):
+            if time.monotonic() > deadline_s:
+                raise AssertionError(f"{layout} was not reached\n{self._cluster.logs()}")
+            self._try(lambda connection: self._begin(connection, moves))
+            time.sleep(0.2)
+
+    async def _begin(
+        self, connection: ClusterConnection, moves: Mapping[TopicPartition, Sequence[int]]
+    ) -> None:
+        operations = ReassignmentOperations(connection)
+        moving = await operations.list_partition_reassignments(list(moves))
+        if not moving:
+            await operations.alter_partition_reassignments(moves)
+
+    def _is_done(self, layout: Layout) -> bool:
+        async def look(connection: ClusterConnection) -> bool:
+            await connection.refresh([self._topic])
+            topic = await connection.find_topic(self._topic)
+            found = {each.partition: each for each in topic.partitions}
+            return all(
+                list(found[at].replicas) == list(replicas) and set(found[at].isr) == set(replicas)
+                for at, replicas in layout.items()
+            )
+
+        return bool(self._try(look))
+
+    def _try(self, work: Callable[[ClusterConnection], Awaitable[Result]]) -> Result | None:
+        try:
+            return self._cluster.ask(work)
+        except (KafkaError, OSError, TimeoutError):
+            return None  # Whoever was asked has just been killed.
+
+
+def _turned(by: int, count: int = 3) -> Layout:
+    """Each partition on the three brokers, in another order for each number."""
+    return {
+        number: [BROKER_IDS[(number + by + at) % 3] for at in range(count)]
+        for number in range(PARTITION_COUNT)
+    }
+
+
+def test_nothing_is_lost_while_everything_moves_and_brokers_die(
+    cluster: HeadwaterCluster, tmp_path: Path
+) -> None:
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    topic = f"moving-{seed}"
+
+    async def create(connection: ClusterConnection) -> None:
+        new = NewTopic(
+            topic,
+            assignments=_turned(0, 1),
+            configs={"min.insync.replicas": "1"},
+        )
+        require_all(await AdminOperations(connection).create_topics([new]))
+
+    cluster.ask(create)
+    mover = Mover(cluster, topic)
+    fourth = BrokerProcess(
+        tmp_path / "broker-4",
+        settings=CLUSTER_SETTINGS,
+        broker_id=_FOURTH,
+        arguments=("--zookeeper", cluster.zookeeper, "--log-level", "info"),
+        start_timeout_s=60.0,
+    )
+    with Traffic(cluster, topic, "own-client", tmp_path) as traffic, fourth:
+        with Killer(cluster, seed) as killer:
+            for turn in range(rounds(small=1, full=4)):
+                mover.move(_turned(turn, 1))
+                mover.move(_turned(turn))
+                mover.move(_turned(turn + 1))
+                mover.move({number: [_FOURTH, *each[:2]] for number, each in _turned(turn).items()})
+                mover.move(_turned(turn + 2))
+            killer.wait_for(rounds(small=2, full=20))
+        assert fourth.stop() == 0, fourth.tail()
+        cluster.heal()
+        mover.move(_turned(0))
+        traffic.wait_for_progress()
+        traffic.finish()
+    # Nothing of what it had is left at the broker that was drained.
+    held = [fourth.data_dir / f"{topic}-{number}" for number in range(PARTITION_COUNT)]
+    assert not any(each.exists() for each in held)
+    cluster.delete_topics([topic])
