@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -71,6 +72,50 @@ def test_a_cluster_grows_and_shrinks_and_loses_nothing(bootstrap: str) -> None:
     before = _replicas(bootstrap)
     assert _brokers(bootstrap, "drain", 0, "--yes", "--watch-seconds", 0).exit_code == 0
     assert _replicas(bootstrap) == before
+
+
+def test_moves_are_throttled_unless_they_shall_not_be(bootstrap: str) -> None:
+    trial = ("balance", "--dry-run", "--watch-seconds", 0)
+    holders = [broker for broker, count in _replicas(bootstrap).items() if count]
+    for option, told in (
+        ((), "more than 50.0 MB a second"),
+        (("--throttle", "1.5MB"), "more than 1.5 MB a second"),
+        (("--throttle", "none"), "Nothing throttles the moves"),
+    ):
+        plan = _brokers(bootstrap, "drain", holders[0], "--watch-seconds", 0, *option)
+        assert told in plan.stdout
+    refused = _brokers(bootstrap, *trial, "--throttle", "much")
+    assert refused.exit_code == 2
+    assert "'much' is no rate" in refused.stderr
+
+
+def test_a_throttle_is_shown_and_changed_while_it_moves(bootstrap: str, tmp_path: Path) -> None:
+    where = ("-b", bootstrap)
+    made = run_command("topics", "--create", "--topic", "large", "--replica-assignment", 0, *where)
+    assert made.exit_code == 0, made.stderr
+    lines = b"".join(b"%d" % number * 2_000 + b"\n" for number in range(1_000, 1_600))
+    assert run_command("produce", "large", *where, input=lines).exit_code == 0
+    moves = tmp_path / "moves.json"
+    rows = [{"topic": "large", "partition": 0, "replicas": [1]}]
+    moves.write_text(json.dumps({"version": 1, "partitions": rows}))
+    begun = run_command(
+        *("reassign", "execute", "--reassignment-json-file", moves),
+        *("--throttle", "1kB", *where),
+    )
+    assert begun.exit_code == 0, begun.stderr
+    for rate, told in ((None, 1_000), ("2kB", 2_000)):
+        if rate is not None:
+            changed = run_command("reassign", "throttle", rate, *where)
+            assert changed.lines[-1].split()[:3] == ["large", "0", "throttled"]
+        (row,) = map(json.loads, run_command("reassign", "status", "--json", *where).lines)
+        assert (row["adding"], row["throttle"]) == ([1], told)
+    assert "2.0 kB/s" in run_command("reassign", "status", *where).stdout.replace("KB", "kB")
+    assert run_command("reassign", "throttle", "none", *where).exit_code == 0
+    while run_command("reassign", "status", "--json", *where).lines:
+        pass
+    idle = run_command("reassign", "throttle", "5MB", *where)
+    assert idle.lines == ["No partition is being reassigned."]
+    assert run_command("topics", "--delete", "--topic", "large", *where).exit_code == 0
 
 
 def test_nothing_moves_without_a_yes(bootstrap: str) -> None:

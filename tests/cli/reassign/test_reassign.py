@@ -77,3 +77,18 @@ def test_files_that_make_no_sense(content: str, tmp_path: Path) -> None:
 
 def test_execute_needs_a_file() -> None:
     assert run_command("reassign", "execute").exit_code == 2
+
+
+def test_a_throttle_goes_with_a_move_where_brokers_know_of_it(
+    reassign: Reassign, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    file = _moves(tmp_path / "moves.json", (topic, 0, [cluster.broker_id]))
+    done = reassign("execute", "--reassignment-json-file", file, "--throttle", "5MB")
+    changed = reassign("throttle", "none")
+    if cluster.kind == "headwater":
+        assert (done.exit_code, changed.exit_code) == (0, 0)
+        assert changed.lines == ["No partition is being reassigned."]
+    else:
+        assert (done.exit_code, changed.exit_code) == (1, 1)
+        assert "do not take a throttle with a reassignment" in done.stderr
+        assert "Traceback" not in done.stderr

@@ -12,13 +12,16 @@ from headwater.balance.cluster_load import ClusterLoad, Resource
 from headwater.balance.placement import Placement
 from headwater.balance.plan import Plan
 from headwater.balance.planner import PlanRequest, make_plan
+from headwater.balance.raised_factor import raise_factor as plan_raise
+from headwater.balance.raised_factor import short_of
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.cli.brokers.measured_load import measure
 from headwater.cli.brokers.moving import carry_out
 from headwater.cli.brokers.plan_output import print_plan
+from headwater.cli.brokers.restart_check import check_restart
 from headwater.cli.output.plain_table import Column, Row, print_rows
 from headwater.cli.output.sizes import size_text
-from headwater.client.admin import BrokerOperations, TopicOperations
+from headwater.client.admin import BrokerOperations, ReassignmentOperations
 from headwater.client.connection.cluster_connection import ClusterConnection
 
 _BROKERS: Final = (
@@ -39,9 +42,13 @@ class PlanOptions(NamedTuple):
 
     #: How long traffic is watched before.
     watch_s: float
-    #: What a broker is thought to receive in a second.
+    #: What a broker is thought to receive in a second, where nothing throttles it.
     rate_bytes: int
     per_broker: int
+    #: The most that it is to receive, or send; 0 without a throttle.
+    throttle_bytes: int
+    #: Whether that was asked for: otherwise it is left out where brokers do not know of throttles.
+    is_throttle_given: bool
 
 
 async def list_brokers(connection: ClusterConnection, *, as_json: bool) -> None:
@@ -99,47 +106,50 @@ async def balance(
     """Even the load out over all brokers, or only say how."""
     plan = make_plan(await measure(connection, options.watch_s), PlanRequest())
     if is_trial:
-        print_plan(plan, options.rate_bytes)
+        print_plan(plan, options.rate_bytes, await _throttle(connection, options))
         return
     await _propose(connection, plan, options, is_sure=is_sure)
 
 
+async def raise_factor(
+    connection: ClusterConnection,
+    factor: int,
+    topics: Sequence[str] | None,
+    options: PlanOptions,
+    *,
+    is_sure: bool,
+) -> None:
+    """Give topics, or all there are, so many replicas; those that have more keep them."""
+    load = await measure(connection, options.watch_s)
+    known = {each.topic_partition.topic for each in load.partitions}
+    unknown = [topic for topic in topics or () if topic not in known]
+    if unknown:
+        raise KafkaError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {', '.join(unknown)}."
+        )
+    if missing := short_of(load, factor):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"{factor} replicas of a partition need as many brokers that take new ones, and "
+            f"{missing} are missing.",
+        )
+    await _propose(connection, plan_raise(load, factor, topics), options, is_sure=is_sure)
+
+
 async def restart_check(connection: ClusterConnection, broker_id: int) -> bool:
     """Say what stopping a broker now would do; whether it would hurt."""
-    cluster = await BrokerOperations(connection).describe_cluster()
-    if broker_id not in {broker.broker_id for broker in cluster.brokers}:
-        raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"There is no live broker {broker_id}.")
-    alone: list[str] = []
-    short: list[str] = []
-    for topic in await TopicOperations(connection).list_topics():
-        for partition in topic.partitions:
-            others = [each for each in partition.isr if each != broker_id]
-            if broker_id not in partition.isr:
-                continue
-            if not others:
-                alone.append(f"{topic.name}-{partition.partition}")
-            elif len(partition.isr) < len(partition.replicas):
-                short.append(f"{topic.name}-{partition.partition}")
-    if alone:
-        print(
-            f"Stopping broker {broker_id} now would take {_counted(alone)} away: no other replica "
-            f"is in sync ({_some(alone)})."
-        )
-    if short:
-        print(
-            f"{_counted(short)} of this broker are short of replicas already ({_some(short)}): "
-            "wait until they are in sync."
-        )
-    if not alone and not short:
-        print(f"Broker {broker_id} can be stopped: all of its partitions are in sync elsewhere.")
-    return bool(alone or short)
+    check = await check_restart(connection, broker_id)
+    for sentence in check.sentences():
+        print(sentence)
+    return check.hurts
 
 
 async def _propose(
     connection: ClusterConnection, plan: Plan, options: PlanOptions, *, is_sure: bool
 ) -> None:
     """Show a plan, ask, and carry it out; raises if it cannot do what it is for."""
-    print_plan(plan, options.rate_bytes)
+    throttle_bytes = await _throttle(connection, options)
+    print_plan(plan, options.rate_bytes, throttle_bytes)
     if plan.unmet:
         names = ", ".join(goal.name for goal in plan.unmet)
         raise KafkaError(
@@ -152,8 +162,14 @@ async def _propose(
         if not sys.stdin.isatty():
             raise typer.BadParameter("nobody can be asked here: give --yes.", param_hint="--yes")
         typer.confirm("Move them?", abort=True)
-    await carry_out(connection, plan, options.per_broker)
+    await carry_out(connection, plan, options.per_broker, throttle_bytes)
     print("Done: every new replica is in sync.")
+
+
+async def _throttle(connection: ClusterConnection, options: PlanOptions) -> int | None:
+    """What to begin moves with; None where nothing can be said of it."""
+    is_taken = await ReassignmentOperations(connection).takes_throttles()
+    return options.throttle_bytes if is_taken or options.is_throttle_given else None
 
 
 def _require(load: ClusterLoad, broker_id: int, *, is_alive: bool) -> None:
@@ -169,12 +185,3 @@ def _require(load: ClusterLoad, broker_id: int, *, is_alive: bool) -> None:
 
 def _shown(flag: bool, as_json: bool) -> object:
     return flag if as_json else "yes" if flag else None
-
-
-def _counted(names: Sequence[str]) -> str:
-    return "1 partition" if len(names) == 1 else f"{len(names)} partitions"
-
-
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:3])
-    return shown if len(names) <= 3 else f"{shown}, ..."

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
+from headwater.cli.brokers import upkeep_commands
 from headwater.cli.options.cluster import TIMEOUT_MS, BootstrapServer, RequestTimeout, on_cluster
 from headwater.cli.options.json_option import RowsAsJson
+from headwater.cli.options.throttle import OPTION, parse_throttle
 
 if TYPE_CHECKING:
     from headwater.cli.brokers.actions import PlanOptions
@@ -16,6 +18,9 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
 EXIT_HURTS: Final = 1
 _MB: Final = 1_000_000
+#: As much as a disk of yesterday gives without anybody noticing, and half of what a network of
+#: 1 Gbit/s carries.
+_THROTTLE: Final = "50MB"
 
 HELP = """\
 The brokers of a cluster: who holds what, and moving it.
@@ -30,18 +35,29 @@ take, and ask:
 
     headwater brokers drain 2
 
+One that came alone has one replica of everything. When others have joined it:
+
+    headwater brokers raise-factor 3
+
 To even out what has become uneven, or only to see what that would take:
 
     headwater brokers balance --dry-run
 
 Plans keep replicas in different racks, leave room on disks, and move as few bytes as they can. \
-They are carried out in steps, and can be ended at any time: `headwater reassign status` shows \
-what is under way, and `headwater reassign cancel` takes it back. A broker that is being emptied \
+They are carried out in steps, throttled, and can be ended at any time: `headwater reassign \
+status` shows what is under way, `headwater reassign throttle` makes it slower or faster, and \
+`headwater reassign cancel` takes it back. A broker that is being emptied \
 still gets replicas of new topics, unless cordoned.log.dirs of it is '*'.
 
-Before a broker is restarted:
+Before a broker is restarted, and to restart all of them:
 
     headwater brokers restart-check 2
+
+    headwater brokers rolling-restart --command 'ssh {host} systemctl restart headwater'
+
+When one was drained and stopped for good:
+
+    headwater brokers unregister 2
 """
 
 BrokerId: TypeAlias = Annotated[
@@ -55,7 +71,19 @@ Watch: TypeAlias = Annotated[
 Rate: TypeAlias = Annotated[
     int,
     typer.Option(
-        "--rate", min=1, metavar="MB", help="What a broker receives in a second, to foretell."
+        "--rate",
+        min=1,
+        metavar="MB",
+        help="What a broker receives in a second without a throttle, to foretell.",
+    ),
+]
+Throttle: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        OPTION,
+        metavar="RATE",
+        help="The most that a broker sends or receives for new replicas in a second, or none.  "
+        f"[default: {_THROTTLE}]",
     ),
 ]
 PerBroker: TypeAlias = Annotated[
@@ -90,6 +118,7 @@ def drain(
     broker_id: BrokerId,
     yes: Yes = False,
     watch_seconds: Watch = 2.0,
+    throttle: Throttle = None,
     rate: Rate = 50,
     moves_per_broker: PerBroker = 10,
     bootstrap_server: BootstrapServer = None,
@@ -98,7 +127,7 @@ def drain(
     """Move everything off a broker, also off one that is gone."""
     from headwater.cli.brokers import actions
 
-    options = _options(watch_seconds, rate, moves_per_broker)
+    options = _options(watch_seconds, rate, moves_per_broker, throttle)
     on_cluster(
         bootstrap_server,
         lambda connection: actions.drain(connection, broker_id, options, is_sure=yes),
@@ -111,6 +140,7 @@ def add_share(
     broker_id: BrokerId,
     yes: Yes = False,
     watch_seconds: Watch = 2.0,
+    throttle: Throttle = None,
     rate: Rate = 50,
     moves_per_broker: PerBroker = 10,
     bootstrap_server: BootstrapServer = None,
@@ -119,7 +149,7 @@ def add_share(
     """Give a new broker its share of what the others hold."""
     from headwater.cli.brokers import actions
 
-    options = _options(watch_seconds, rate, moves_per_broker)
+    options = _options(watch_seconds, rate, moves_per_broker, throttle)
     on_cluster(
         bootstrap_server,
         lambda connection: actions.add_share(connection, broker_id, options, is_sure=yes),
@@ -132,6 +162,7 @@ def balance(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")] = False,
     yes: Yes = False,
     watch_seconds: Watch = 2.0,
+    throttle: Throttle = None,
     rate: Rate = 50,
     moves_per_broker: PerBroker = 10,
     bootstrap_server: BootstrapServer = None,
@@ -140,10 +171,41 @@ def balance(
     """Even out replicas, disk, traffic and leaders over all brokers."""
     from headwater.cli.brokers import actions
 
-    options = _options(watch_seconds, rate, moves_per_broker)
+    options = _options(watch_seconds, rate, moves_per_broker, throttle)
     on_cluster(
         bootstrap_server,
         lambda connection: actions.balance(connection, options, is_sure=yes, is_trial=dry_run),
+        timeout_ms=timeout_ms,
+    )
+
+
+@app.command("raise-factor")
+def raise_factor(
+    factor: Annotated[
+        int,
+        typer.Argument(metavar="REPLICAS", min=2, help="How many.", show_default=False),
+    ],
+    topics: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="TOPIC...", help="Of these.", show_default="all"),
+    ] = None,
+    yes: Yes = False,
+    watch_seconds: Watch = 2.0,
+    throttle: Throttle = None,
+    rate: Rate = 50,
+    moves_per_broker: PerBroker = 10,
+    bootstrap_server: BootstrapServer = None,
+    timeout_ms: RequestTimeout = TIMEOUT_MS,
+) -> None:
+    """Give topics more replicas, all topics if none is named."""
+    from headwater.cli.brokers import actions
+
+    options = _options(watch_seconds, rate, moves_per_broker, throttle)
+    on_cluster(
+        bootstrap_server,
+        lambda connection: actions.raise_factor(
+            connection, factor, topics or None, options, is_sure=yes
+        ),
         timeout_ms=timeout_ms,
     )
 
@@ -166,7 +228,11 @@ def restart_check(
         raise typer.Exit(EXIT_HURTS)
 
 
-def _options(watch_s: float, rate: int, per_broker: int) -> PlanOptions:
+upkeep_commands.add_to(app)
+
+
+def _options(watch_s: float, rate: int, per_broker: int, throttle: str | None) -> PlanOptions:
+    throttle_bytes = parse_throttle(throttle or _THROTTLE)
     from headwater.cli.brokers.actions import PlanOptions
 
-    return PlanOptions(watch_s, rate * _MB, per_broker)
+    return PlanOptions(watch_s, rate * _MB, per_broker, throttle_bytes, throttle is not None)

@@ -1,7 +1,8 @@
 """Carries a plan out, in steps, and tells how far it is.
 
 It may be ended at any time: what has begun goes on by itself, and what has not begun stays where it
-is. `headwater reassign cancel` takes back what is under way.
+is. `headwater reassign cancel` takes back what is under way. Moves have a throttle, which goes with
+each of them; `headwater reassign throttle` gives those that are under way another one.
 """
 
 from __future__ import annotations
@@ -24,14 +25,16 @@ PER_BROKER: Final = 10
 _LOOK_S: Final = 1.0
 
 
-async def carry_out(connection: ClusterConnection, plan: Plan, per_broker: int) -> None:
+async def carry_out(
+    connection: ClusterConnection, plan: Plan, per_broker: int, throttle_bytes: int | None
+) -> None:
     """Begin each step when the one before has ended; returns when all have."""
     operations = ReassignmentOperations(connection)
     begun_s = time.monotonic()
     done_bytes = done_count = 0
     for step in steps(plan.moves, per_broker):
         await operations.alter_partition_reassignments(
-            {move.topic_partition: move.after for move in step}
+            {move.topic_partition: move.after for move in step}, throttle_bytes=throttle_bytes
         )
         wanted = {move.topic_partition: move for move in step}
         while moving := await operations.list_partition_reassignments(list(wanted)):

@@ -33,7 +33,7 @@ _MOVES: Final = (
 )
 
 
-def print_plan(plan: Plan, rate_bytes: int) -> None:
+def print_plan(plan: Plan, rate_bytes: int, throttle_bytes: int | None) -> None:
     """What a plan does to brokers and goals, its first moves, and what it will take."""
     print_table("Brokers, now and then:", _BROKERS, [_broker_row(each) for each in plan.brokers])
     print_table("What it is for:", _GOALS, list(_goal_rows(plan)))
@@ -52,7 +52,20 @@ def print_plan(plan: Plan, rate_bytes: int) -> None:
     print_table("Moves:", _MOVES, rows)
     if len(plan.moves) > _MOVES_SHOWN:
         print(f"... and {len(plan.moves) - _MOVES_SHOWN} more.")
-    print(cost_sentence(plan, rate_bytes))
+    print(cost_sentence(plan, throttle_bytes or rate_bytes))
+    print(throttle_sentence(throttle_bytes))
+
+
+def throttle_sentence(throttle_bytes: int | None) -> str:
+    """What it leaves to everybody else."""
+    if throttle_bytes is None:
+        return "Nothing throttles the moves: the brokers of this cluster do not know of throttles."
+    if not throttle_bytes:
+        return "Nothing throttles the moves: they go as fast as brokers can."
+    return (
+        f"No broker sends or receives more than {size_text(throttle_bytes)} a second for new "
+        "replicas. `headwater reassign throttle RATE` changes that meanwhile."
+    )
 
 
 def cost_sentence(plan: Plan, rate_bytes: int) -> str:

@@ -8,8 +8,9 @@ from typing import Annotated, Final
 
 import typer
 
-from headwater.cli.delay_service.arguments import duration_ms, service_properties
+from headwater.cli.delay_service.arguments import service_properties
 from headwater.cli.options.cluster import BootstrapServer, bootstrap_servers
+from headwater.cli.options.duration import duration_ms
 from headwater.cli.options.json_option import RowsAsJson
 from headwater.client.producer.delay_levels import LEVELS_TEXT, Level, parse_levels
 

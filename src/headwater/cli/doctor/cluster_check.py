@@ -15,7 +15,6 @@ from headwater.cli.doctor.zookeeper_check import check_zookeeper
 from headwater.cli.serve.durability_promise import durability_promise
 from headwater.client.admin import AdminOperations, ConfigResource, LogDirectory, ResourceType
 from headwater.client.connection.bootstrap import Address, parse_bootstrap
-from headwater.client.connection.cluster_connection import ClusterConnection
 from headwater.client.connection.cluster_metadata import BrokerNode, TopicInfo
 from headwater.net.peer_channel import PeerChannel
 
@@ -37,10 +36,10 @@ async def check_bootstrap(servers: str) -> AsyncIterator[Finding]:
             yield problem("bootstrap", failure)
 
 
-async def check_brokers(connection: ClusterConnection, servers: str) -> AsyncIterator[Finding]:
+async def check_brokers(brokers: Collection[BrokerNode], servers: str) -> AsyncIterator[Finding]:
     """Whether brokers can be reached where they say they are, which is where clients will go."""
     dialled = {address.host for address in parse_bootstrap(servers)}
-    for broker in sorted(connection.metadata.brokers.values()):
+    for broker in sorted(brokers):
         failure = await _why_unreachable(broker.address)
         if failure is None:
             yield good("listeners", f"Broker {broker.broker_id} is reached at {broker.address}.")

@@ -67,18 +67,20 @@ async def _examine(
     connection: ClusterConnection, servers: str, metrics: Sequence[MetricsAddress]
 ) -> AsyncIterator[Finding]:
     admin = AdminOperations(connection)
+    # Metadata may still name a broker that has just gone.
+    nodes = (await admin.describe_cluster()).brokers
+    brokers = [node.broker_id for node in nodes]
     is_reachable = True
-    async for finding in check_brokers(connection, servers):
+    async for finding in check_brokers(nodes, servers):
         is_reachable &= finding.verdict is Verdict.GOOD
         yield finding
     yield await check_controller(admin)
     topics = await admin.list_topics()
-    brokers = sorted(connection.metadata.brokers)
     for finding in check_missing_brokers(topics, brokers):
         yield finding
     for finding in check_replicas(topics):
         yield finding
-    for finding in await check_min_isr(admin, topics):
+    for finding in await check_min_isr(connection, topics):
         yield finding
     if not is_reachable:
         return  # The rest must be asked of each broker, and not all can be.
@@ -87,14 +89,14 @@ async def _examine(
         yield finding
     for finding in check_durability(values, topics):
         yield finding
-    for broker_id, directories in sorted((await admin.describe_log_dirs()).items()):
+    for broker_id, directories in sorted((await admin.describe_log_dirs(brokers)).items()):
         if isinstance(directories, KafkaError):
             yield problem("disk", f"Broker {broker_id} does not tell its disks: {directories}")
         else:
             for finding in check_log_directories(broker_id, directories):
                 yield finding
     readings: list[Reading] = []
-    async for finding in _examine_metrics(connection, metrics, readings):
+    async for finding in _examine_metrics(connection, brokers, metrics, readings):
         yield finding
     async for finding in _examine_late_replicas(admin, topics, brokers, readings):
         yield finding
@@ -109,21 +111,24 @@ async def _examine_late_replicas(
     late = LateReplicas(topics, brokers)
     before = after = ReplicaSizes({})
     if late.late_brokers:
-        before = ReplicaSizes.of_directories(await admin.describe_log_dirs())
+        before = ReplicaSizes.of_directories(await admin.describe_log_dirs(brokers))
         await asyncio.sleep(LOOK_AGAIN_S)
-        after = ReplicaSizes.of_directories(await admin.describe_log_dirs())
+        after = ReplicaSizes.of_directories(await admin.describe_log_dirs(brokers))
     for finding in late.diagnose(before, after, LOOK_AGAIN_S, readings):
         yield finding
 
 
 async def _examine_metrics(
-    connection: ClusterConnection, given: Sequence[MetricsAddress], readings: list[Reading]
+    connection: ClusterConnection,
+    brokers: Sequence[int],
+    given: Sequence[MetricsAddress],
+    readings: list[Reading],
 ) -> AsyncIterator[Finding]:
     """What pages tell; they are left in `readings`."""
     addresses: list[MetricsAddress] = list(given)
     if not given:
         try:
-            for broker_id, address in sorted((await find_addresses(connection)).items()):
+            for broker_id, address in sorted((await find_addresses(connection, brokers)).items()):
                 if address is None:
                     yield no_metrics(f"Broker {broker_id} serves none (metrics.listen).")
                 else:
@@ -138,5 +143,5 @@ async def _examine_metrics(
             yield no_metrics(str(error))
             continue
         readings.append(Reading(page, asked_s, time.time()))
-    for finding in check_metrics(readings, len(connection.metadata.brokers)):
+    for finding in check_metrics(readings, len(brokers)):
         yield finding

@@ -7,33 +7,25 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from headwater.base.counted import counted
-from headwater.base.errors import KafkaError
+from headwater.cli.cluster.partition_health import MIN_ISR, PartitionHealth, find_under_min_isr
 from headwater.cli.doctor.findings import Finding, good, problem
-from headwater.client.admin import AdminOperations, ConfigResource, ResourceType
+from headwater.client.connection.cluster_connection import ClusterConnection
 from headwater.client.connection.cluster_metadata import TopicInfo
 
 _NAMED_MAX: Final = 5
-_MIN_ISR: Final = "min.insync.replicas"
 
 
 def check_replicas(topics: Collection[TopicInfo]) -> Iterator[Finding]:
     """Partitions without a leader, and such whose replicas are not all in sync."""
-    leaderless, behind, count = [], [], 0
-    for topic in topics:
-        for partition in topic.partitions:
-            count += 1
-            name = f"{topic.name}-{partition.partition}"
-            if not partition.has_leader:
-                leaderless.append(name)
-            elif len(partition.isr) < len(partition.replicas):
-                behind.append(name)
-    if leaderless:
-        yield problem("partitions", f"Without a leader, so out of use: {_some(leaderless)}.")
-    if behind:
-        yield problem(
-            "partitions", f"Under-replicated, so one failure nearer to a loss: {_some(behind)}."
-        )
-    if not leaderless and not behind:
+    health = PartitionHealth.of(topics)
+    if health.offline:
+        names = _some(list(map(str, health.offline)))
+        yield problem("partitions", f"Without a leader, so out of use: {names}.")
+    if health.under_replicated:
+        names = _some(list(map(str, health.under_replicated)))
+        yield problem("partitions", f"Under-replicated, so one failure nearer to a loss: {names}.")
+    if health.is_whole:
+        count = health.partition_count
         partitions = "The only partition has" if count == 1 else f"All {count:,} partitions have"
         yield good("partitions", f"{partitions} a leader and all replicas in sync.")
 
@@ -63,35 +55,17 @@ def check_missing_brokers(
         yield good("brokers", f"All {len(brokers)} brokers that have replicas are there.")
 
 
-async def check_min_isr(admin: AdminOperations, topics: Collection[TopicInfo]) -> list[Finding]:
+async def check_min_isr(
+    connection: ClusterConnection, topics: Collection[TopicInfo]
+) -> list[Finding]:
     """Partitions that take no writes with acks=all, because too few replicas are in sync."""
-    behind = {
-        topic.name: topic
-        for topic in topics
-        if any(len(each.isr) < len(each.replicas) for each in topic.partitions)
-    }
-    if not behind:
-        return []
-    resources = {name: ConfigResource(ResourceType.TOPIC, name) for name in behind}
-    outcomes = await admin.describe_configs(list(resources.values()), names=[_MIN_ISR])
-    short = []
-    for name, resource in sorted(resources.items()):
-        entries = outcomes[resource]
-        if isinstance(entries, KafkaError):
-            continue
-        wanted = next((int(each.value or 1) for each in entries if each.name == _MIN_ISR), 1)
-        short += [
-            f"{name}-{each.partition}"
-            for each in behind[name].partitions
-            # No more can be wanted than there are.
-            if each.has_leader and len(each.isr) < min(wanted, len(each.replicas))
-        ]
+    short = sorted(map(str, await find_under_min_isr(connection, topics)))
     if not short:
         return []
     return [
         problem(
             "partitions",
-            f"With fewer replicas in sync than {_MIN_ISR}, so that acks=all is refused: "
+            f"With fewer replicas in sync than {MIN_ISR}, so that acks=all is refused: "
             f"{_some(short)}.",
         )
     ]

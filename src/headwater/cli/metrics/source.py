@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from headwater.base.errors import ErrorCode, KafkaError
@@ -59,9 +60,13 @@ def fetch_page(address: MetricsAddress) -> str:
     return body
 
 
-async def find_addresses(connection: ClusterConnection) -> dict[int, MetricsAddress | None]:
+async def find_addresses(
+    connection: ClusterConnection, broker_ids: Collection[int] | None = None
+) -> dict[int, MetricsAddress | None]:
     """For each broker the address that its settings tell; None where it serves no metrics."""
     brokers = connection.metadata.brokers
+    if broker_ids is not None:
+        brokers = {key: node for key, node in brokers.items() if key in broker_ids}
     resources = {
         broker_id: ConfigResource(ResourceType.BROKER, str(broker_id)) for broker_id in brokers
     }

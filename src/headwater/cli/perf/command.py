@@ -11,6 +11,7 @@ from headwater.cli.options.choice import one_of
 from headwater.cli.options.cluster import BootstrapServer, bootstrap_servers
 from headwater.cli.options.json_option import AsJson
 from headwater.cli.options.topic_argument import TopicArgument, TopicOption, one_topic
+from headwater.cli.perf import partitions_command
 
 if TYPE_CHECKING:
     from headwater.cli.perf.report import PerfResult
@@ -202,6 +203,9 @@ def latency(
         return await measure_latency(connection, servers, load, show_bar=not as_json)
 
     _run(bootstrap_server, measure, times_singles=True).show(as_json=as_json)
+
+
+app.command("partitions", help=partitions_command.HELP)(partitions_command.partitions)
 
 
 def _load(

@@ -85,7 +85,7 @@ async def measure_produce(
         return min(timed.written_count * timed_one_of, load.record_count)
 
     async with (
-        _make_producer(bootstrap, load) as producer,
+        make_producer(bootstrap, load) as producer,
         progress_bar("producing", load.record_count, about_written, is_shown=show_bar),
     ):
         # Finding the topic is no part of the measurement.
@@ -191,7 +191,7 @@ async def measure_latency(
         filling = random_values(max(load.record_size - STAMP_SIZE, 0), 1)[0]
         started_s = loop.time()
         try:
-            async with _make_producer(bootstrap, load) as producer, bar:
+            async with make_producer(bootstrap, load) as producer, bar:
                 pace = Pace(load.records_per_second)
                 for _ in range(load.record_count):
                     due_s = await pace.next()
@@ -219,7 +219,7 @@ async def measure_latency(
     )
 
 
-def _make_producer(bootstrap: str, load: ProduceLoad) -> AsyncProducer:
+def make_producer(bootstrap: str, load: ProduceLoad) -> AsyncProducer:
     return AsyncProducer(
         {"acks": load.acks, "compression.type": load.compression},
         bootstrap_servers=bootstrap,

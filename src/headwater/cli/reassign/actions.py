@@ -8,6 +8,7 @@ from typing import Final
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.cli.output.plain_table import Column, Row, print_rows
+from headwater.cli.output.sizes import size_text
 from headwater.client.admin import Outcomes, ReassignmentOperations
 from headwater.client.connection.cluster_connection import ClusterConnection
 
@@ -23,6 +24,7 @@ _MOVE_COLUMNS: Final = (
     Column("REPLICAS", "replicas"),
     Column("ADDING", "adding"),
     Column("REMOVING", "removing"),
+    Column("THROTTLE", "throttle"),
 )
 
 
@@ -31,11 +33,15 @@ async def execute(
     moves: Mapping[TopicPartition, Sequence[int]],
     *,
     factor_may_change: bool,
+    throttle_bytes: int | None,
     as_json: bool,
 ) -> bool:
     """Begin moves and print what came of each; whether one was refused."""
     outcomes = await ReassignmentOperations(connection).alter_partition_reassignments(
-        moves, allow_replication_factor_change=factor_may_change, raise_errors=False
+        moves,
+        allow_replication_factor_change=factor_may_change,
+        throttle_bytes=throttle_bytes,
+        raise_errors=False,
     )
     return _print_outcomes(outcomes, "begun", as_json=as_json)
 
@@ -65,6 +71,17 @@ async def cancel(
     return _print_outcomes(outcomes, "cancelled", as_json=as_json)
 
 
+async def throttle(connection: ClusterConnection, throttle_bytes: int, *, as_json: bool) -> bool:
+    """Give all moves that are under way another throttle; whether one was refused."""
+    outcomes = await ReassignmentOperations(connection).throttle_partition_reassignments(
+        throttle_bytes, raise_errors=False
+    )
+    if not outcomes and not as_json:
+        print("No partition is being reassigned.")
+        return False
+    return _print_outcomes(outcomes, "throttled" if throttle_bytes else "freed", as_json=as_json)
+
+
 async def print_status(
     connection: ClusterConnection, partitions: Collection[TopicPartition] | None, *, as_json: bool
 ) -> bool:
@@ -80,6 +97,7 @@ async def print_status(
             "replicas": _shown(move.replicas, as_json),
             "adding": _shown(move.adding_replicas, as_json),
             "removing": _shown(move.removing_replicas, as_json),
+            "throttle": _shown_rate(move.throttle_bytes, as_json),
         }
         for name, move in sorted(moving.items())
     ]
@@ -89,6 +107,12 @@ async def print_status(
 
 def _shown(replicas: Sequence[int], as_json: bool) -> object:
     return list(replicas) if as_json else ",".join(map(str, replicas)) or None
+
+
+def _shown_rate(throttle_bytes: int, as_json: bool) -> object:
+    if as_json or not throttle_bytes:
+        return throttle_bytes or None
+    return f"{size_text(throttle_bytes)}/s"
 
 
 def _print_outcomes(outcomes: Outcomes[TopicPartition, None], done: str, *, as_json: bool) -> bool:

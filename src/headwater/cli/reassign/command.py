@@ -11,6 +11,8 @@ import typer
 
 from headwater.cli.options.cluster import TIMEOUT_MS, BootstrapServer, RequestTimeout, on_cluster
 from headwater.cli.options.json_option import RowsAsJson
+from headwater.cli.options.throttle import OPTION as OPTION_THROTTLE
+from headwater.cli.options.throttle import parse_throttle
 from headwater.cli.reassign.moves_file import OPTION, read_moves
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
 EXIT_FAILURE: Final = 1
+_MB: Final = 1_000_000
 
 HELP = """\
 Have partitions move to other brokers.
@@ -28,16 +31,23 @@ that Kafka's kafka-reassign-partitions.sh takes:
 
     {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [2, 3]}]}
 
+Which moves would even the cluster out, as such a file:
+
+    headwater reassign plan --out moves.json
+
 To begin, to see what is still under way, and to go back to where partitions were:
 
-    headwater reassign execute --reassignment-json-file moves.json
+    headwater reassign execute --reassignment-json-file moves.json --throttle 50MB
 
     headwater reassign status
+
+    headwater reassign throttle 20MB
 
     headwater reassign cancel --reassignment-json-file moves.json
 
 A move ends by itself when all of its new replicas are in sync. Beginning another one of the same \
-partition takes its place.
+partition takes its place. A throttle is the most that a broker sends or receives for new replicas \
+in a second. It belongs to the move and goes with it; without one, moves are as fast as they can.
 """
 
 MovesFile: TypeAlias = Annotated[
@@ -49,9 +59,48 @@ SomeMovesFile: TypeAlias = Annotated[
 ]
 
 
+Throttle: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        OPTION_THROTTLE,
+        metavar="RATE",
+        help="The most that a broker sends or receives for new replicas in a second, as in 50MB.",
+    ),
+]
+
+
 @app.callback(help=HELP)
 def _reassign() -> None:
     pass
+
+
+@app.command("plan")
+def plan_moves(
+    path: Annotated[
+        str | None,
+        typer.Option("--out", metavar="FILE", help="Write the moves to it, for execute."),
+    ] = None,
+    watch_seconds: Annotated[
+        float,
+        typer.Option("--watch-seconds", min=0, help="How long to watch what is written, before."),
+    ] = 2.0,
+    rate: Annotated[
+        int,
+        typer.Option(
+            "--rate", min=1, metavar="MB", help="What a broker receives in a second, to foretell."
+        ),
+    ] = 50,
+    bootstrap_server: BootstrapServer = None,
+    timeout_ms: RequestTimeout = TIMEOUT_MS,
+) -> None:
+    """Show which moves would even out replicas, disks, traffic and leaders."""
+    from headwater.cli.reassign import planning
+
+    on_cluster(
+        bootstrap_server,
+        lambda connection: planning.plan_moves(connection, watch_seconds, rate * _MB, path),
+        timeout_ms=timeout_ms,
+    )
 
 
 @app.command("execute")
@@ -64,18 +113,24 @@ def execute_moves(
             help="Refuse to give a partition more or fewer replicas than it has.",
         ),
     ] = False,
+    throttle: Throttle = None,
     as_json: RowsAsJson = False,
     bootstrap_server: BootstrapServer = None,
     timeout_ms: RequestTimeout = TIMEOUT_MS,
 ) -> None:
     """Begin to move partitions."""
     moves = read_moves(path)
+    throttle_bytes = None if throttle is None else parse_throttle(throttle)
     from headwater.cli.reassign.actions import execute
 
     failed = on_cluster(
         bootstrap_server,
         lambda connection: execute(
-            connection, moves, factor_may_change=not disallow_factor_change, as_json=as_json
+            connection,
+            moves,
+            factor_may_change=not disallow_factor_change,
+            throttle_bytes=throttle_bytes,
+            as_json=as_json,
         ),
         timeout_ms=timeout_ms,
     )
@@ -99,6 +154,33 @@ def show_status(
         lambda connection: print_status(connection, partitions, as_json=as_json),
         timeout_ms=timeout_ms,
     )
+
+
+@app.command("throttle")
+def throttle_moves(
+    rate: Annotated[
+        str,
+        typer.Argument(
+            metavar="RATE",
+            help="The most that a broker sends or receives in a second, as in 50MB; or none.",
+            show_default=False,
+        ),
+    ],
+    as_json: RowsAsJson = False,
+    bootstrap_server: BootstrapServer = None,
+    timeout_ms: RequestTimeout = TIMEOUT_MS,
+) -> None:
+    """Give all moves that are under way another throttle, or none."""
+    throttle_bytes = parse_throttle(rate, "RATE")
+    from headwater.cli.reassign.actions import throttle
+
+    failed = on_cluster(
+        bootstrap_server,
+        lambda connection: throttle(connection, throttle_bytes, as_json=as_json),
+        timeout_ms=timeout_ms,
+    )
+    if failed:
+        raise typer.Exit(EXIT_FAILURE)
 
 
 @app.command("cancel")

@@ -7,6 +7,7 @@ takes it.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,6 +42,15 @@ def read_moves(path: str) -> dict[TopicPartition, list[int]]:
             raise _fault(path, f"names {name} twice")
         moves[name] = replicas
     return moves
+
+
+def moves_text(moves: Mapping[TopicPartition, Sequence[int]]) -> str:
+    """A file that `read_moves`, and Kafka's tool, read as these moves: a line for each."""
+    rows = [
+        json.dumps({"topic": key.topic, "partition": key.partition, "replicas": list(replicas)})
+        for key, replicas in sorted(moves.items())
+    ]
+    return '{"version": 1, "partitions": [\n  ' + ",\n  ".join(rows) + "\n]}\n"
 
 
 def _fault(path: str, what: str) -> typer.BadParameter:

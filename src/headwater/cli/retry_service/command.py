@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 
-from headwater.cli.delay_service.arguments import duration_ms, service_properties
+from headwater.cli.delay_service.arguments import service_properties
 from headwater.cli.options.cluster import BootstrapServer, bootstrap_servers
 from headwater.cli.options.cluster_names import complete_groups
+from headwater.cli.options.duration import duration_ms
 from headwater.cli.options.json_option import RowsAsJson
 
 app = typer.Typer(pretty_exceptions_enable=False)

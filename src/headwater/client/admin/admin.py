@@ -85,6 +85,7 @@ class Admin:
     elect_leaders = _waiting(AsyncAdmin.elect_leaders)
     alter_partition_reassignments = _waiting(AsyncAdmin.alter_partition_reassignments)
     list_partition_reassignments = _waiting(AsyncAdmin.list_partition_reassignments)
+    throttle_partition_reassignments = _waiting(AsyncAdmin.throttle_partition_reassignments)
 
     describe_configs = _waiting(AsyncAdmin.describe_configs)
     alter_configs = _waiting(AsyncAdmin.alter_configs)
@@ -105,6 +106,7 @@ class Admin:
     describe_features = _waiting(AsyncAdmin.describe_features)
     describe_log_dirs = _waiting(AsyncAdmin.describe_log_dirs)
     alter_replica_log_dirs = _waiting(AsyncAdmin.alter_replica_log_dirs)
+    unregister_broker = _waiting(AsyncAdmin.unregister_broker)
 
     list_groups = _waiting(AsyncAdmin.list_groups)
     describe_groups = _waiting(AsyncAdmin.describe_groups)

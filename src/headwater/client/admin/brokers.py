@@ -30,6 +30,10 @@ from headwater.wire.messages.describe_log_dirs import (
     DescribeLogDirsResponse,
     DescribeLogDirsResult,
 )
+from headwater.wire.messages.unregister_broker import (
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+)
 
 
 class ClusterDescription(NamedTuple):
@@ -153,6 +157,19 @@ class BrokerOperations(Operations):
         known = self.connection.metadata.brokers
         wanted = list(known) if broker_ids is None else given_items(broker_ids, int)
         return await settle(self.connection, wanted, attempt, "Describing log directories")
+
+    async def unregister_broker(self, broker_id: int) -> None:
+        """Have the cluster forget a broker that was stopped for good."""
+
+        async def attempt() -> None:
+            response = await self.connection.ask_controller(
+                UnregisterBrokerRequest(broker_id=broker_id), UnregisterBrokerResponse
+            )
+            if response.error_code:
+                name = f"Broker {broker_id}"
+                raise refusal(response.error_code, response.error_message, name)
+
+        await self.connection.retrying(attempt, "Unregistering a broker")
 
     async def alter_replica_log_dirs(
         self,

@@ -18,9 +18,11 @@ from headwater.base.ids import TopicPartition
 from headwater.base.printable import listed
 from headwater.cluster.brokers.failures import BrokerTurnover
 from headwater.cluster.brokers.registration import ReturnMark, load_present_brokers
+from headwater.cluster.brokers.unregistration import config_resource, plan_unregistration
 from headwater.cluster.controller.change_turns import ChangeTurns
 from headwater.cluster.controller.publisher import Publisher
 from headwater.cluster.controller.writes import ControllerWrites
+from headwater.cluster.image.change import ImageEdits
 from headwater.cluster.image.image import BrokerInfo, PartitionImage
 from headwater.cluster.node_documents import CorruptNodeError
 from headwater.cluster.node_locations import unclean_broker_path
@@ -152,6 +154,20 @@ class BrokerChanges:
         if error is not None:
             raise error
         return plan.remaining_count
+
+    async def unregister(self, broker_id: int) -> None:
+        """Forget a broker that was stopped for good: its settings, and the mark of its return."""
+        with self._writes.kafka_errors():
+            present, marks = await load_present_brokers(self._store, self._watch)
+        image = self._publisher.image
+        operations = plan_unregistration(
+            broker_id, image, marks.get(broker_id), is_alive=broker_id in present
+        )
+        # Whoever was replaced must not say that it is done, even if there is nothing to write.
+        await self._writes.multi(operations)
+        settings = config_resource(broker_id)
+        if settings in image.configs:
+            self._publisher.announce(ImageEdits(configs={settings: None}).apply(image))
 
     async def hold_elections(
         self, election_type: ElectionType, partitions: Iterable[TopicPartition] | None

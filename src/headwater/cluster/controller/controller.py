@@ -278,6 +278,10 @@ class Controller:
         """
         return await self._change(lambda: self._brokers.shut_down(broker_id, broker_epoch))
 
+    async def unregister_broker(self, broker_id: int) -> None:
+        """Forget what is left of a broker that was stopped for good."""
+        await self._change(lambda: self._brokers.unregister(broker_id))
+
     async def elect_leaders(
         self, election_type: ElectionType, partitions: Iterable[TopicPartition] | None
     ) -> Outcome:
@@ -300,6 +304,10 @@ class Controller:
                 wanted, self._partitions, factor_may_change=factor_may_change
             )
         )
+
+    async def throttle_reassignments(self, throttle: int) -> Outcome:
+        """Give all moves that are under way this throttle, in bytes a second; 0 is none."""
+        return await self._change(lambda: self._reassignments.throttle(throttle, self._partitions))
 
     # -- how changes happen ----------------------------------------------------------------------
 

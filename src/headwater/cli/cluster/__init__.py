@@ -1,0 +1,1 @@
+"""`headwater cluster`: how a cluster is, at a glance."""
