@@ -30,6 +30,7 @@ LEVELS = tuple("5s,10s,30s,1min,2min,5min,10min,20min,30min,45min,1h,2h".split("
 
 # Name: default, smallest and largest value (None where only the type bounds it).
 BROKER_DEFAULTS: dict[str, tuple[object, float | None, float | None]] = {
+    "audit.time": ("record", None, None),
     "compression.gzip.level": (-1, -1, 9),
     "compression.lz4.level": (9, 1, 17),
     "compression.type": ("producer", None, None),
@@ -98,6 +99,7 @@ BROKER_DEFAULTS: dict[str, tuple[object, float | None, float | None]] = {
 
 # Name: default, and the broker's setting that it is inherited from.
 TOPIC_DEFAULTS: dict[str, tuple[object, str]] = {
+    "audit.time": ("record", "audit.time"),
     "cleanup.policy": (("delete",), "log.cleanup.policy"),
     "compression.gzip.level": (-1, "compression.gzip.level"),
     "compression.lz4.level": (9, "compression.lz4.level"),
@@ -196,6 +198,7 @@ def test_roll_and_flush_have_coarser_synonyms_too() -> None:
 
 # Setting of a topic, a value, and the attribute that it must change.
 OVERRIDES: list[tuple[str, str, str, object]] = [
+    ("audit.time", "header", "audits_by_header", True),
     ("cleanup.policy", "compact,delete", "cleanup_policy", frozenset({"compact", "delete"})),
     ("compression.type", "zstd", "compression", Compression.ZSTD),
     ("compression.type", "uncompressed", "compression", Compression.NONE),

@@ -122,6 +122,8 @@ class LogConfig:
     max_compaction_lag_ms: int = LONG_MAX
     delete_retention_ms: int = 24 * 3600 * 1000
     delay: DelayRules = NO_DELAYS
+    #: Whether the audit goes by the times in records' audit ids, and looks into records for that.
+    audits_by_header: bool = False
 
     # What follows from the others, worked out once because every append asks.
     is_compacted: bool = field(init=False)

@@ -63,6 +63,8 @@ _TIMESTAMP_TYPES: Final = {
     "LogAppendTime": TimestampType.LOG_APPEND_TIME,
 }
 
+AUDIT_BY_HEADER: Final = "header"
+
 # fmt: off
 _SEGMENTS = [
     Setting("log.segment.bytes", _INT, 1 << 30, "The size at which a segment is full.",
@@ -113,6 +115,10 @@ _MESSAGES = [
     Setting("log.message.timestamp.type", _STRING, "CreateTime", "Whether a record's time is its "
             "producer's or that of the append.", choices=tuple(_TIMESTAMP_TYPES), dynamic=_DYNAMIC,
             topic_name="message.timestamp.type"),
+    Setting("audit.time", _STRING, "record", "By which time records are audited: their own, or "
+            "that in their header headwater-audit, where they have one; 'header' makes the audit "
+            "look into records; not in Kafka.",
+            choices=("record", AUDIT_BY_HEADER), dynamic=_DYNAMIC, topic_name="audit.time"),
     Setting("log.message.timestamp.before.max.ms", _LONG, LONG_MAX, "How far a producer's time may "
             "be behind the broker's.",
             lower=0, dynamic=_DYNAMIC, topic_name="message.timestamp.before.max.ms"),
@@ -337,6 +343,7 @@ def log_config_of(topic: SettingValues, source: str = "") -> LogConfig:
         max_compaction_lag_ms=lag_max_ms,
         delete_retention_ms=topic.integer("delete.retention.ms"),
         delay=delay,
+        audits_by_header=topic.text("audit.time") == AUDIT_BY_HEADER,
     )
 
 

@@ -26,6 +26,7 @@ from headwater.client.columns.encoding.arrow_rows import (
     number_rows,
     read_rows,
 )
+from headwater.client.columns.encoding.audit_tails import Stretch, TakeNumbers, with_ids
 from headwater.client.columns.encoding.key_hashes import murmur2_of_fields, partitions_of
 from headwater.client.columns.encoding.record_section import RecordSection
 from headwater.client.columns.encoding.varint_rows import (
@@ -71,15 +72,24 @@ def encode_arrow(
     section_bytes_max: int,
     now_ms: int,
     memory: ReusedMemory,
+    take_numbers: TakeNumbers | None = None,
 ) -> Iterator[ArrowSection]:
     """The records in sections of at most so many bytes, or one record, encoded while asked for.
 
     A wrong schema is told at once. With a partition, all records go there; without one,
-    `choose_partition` says where records without a key go. Sections may be in `memory`.
+    `choose_partition` says where records without a key go. Sections may be in `memory`. With
+    `take_numbers` every record gets an audit id.
     """
     pieces = read_rows(batch, piece_bytes_max=max(_PIECE_BYTES, section_bytes_max), now_ms=now_ms)
     return _encoded(
-        pieces, partition, partition_count, choose_partition, section_bytes_max, now_ms, memory
+        pieces,
+        partition,
+        partition_count,
+        choose_partition,
+        section_bytes_max,
+        now_ms,
+        memory,
+        take_numbers,
     )
 
 
@@ -91,6 +101,7 @@ def _encoded(
     section_bytes_max: int,
     now_ms: int,
     memory: ReusedMemory,
+    take_numbers: TakeNumbers | None,
 ) -> Iterator[ArrowSection]:
     for piece in pieces:
         rows = piece
@@ -98,6 +109,13 @@ def _encoded(
         if partition is None and rows.keys is not None and rows.key_sizes is not None:
             partitions = _partitions(rows.keys, rows.key_sizes, partition_count, choose_partition)
             rows, groups = _by_partition(rows, partitions)
+        if take_numbers is not None:
+            places = [
+                Stretch(choose_partition() if number is None else number, first, last)
+                for number, first, last in groups
+            ]
+            groups = [_Cut(*place) for place in places]
+            rows = with_ids(rows, places, take_numbers, now_ms)
         alike = None
         if rows.timestamps is None and rows.tails is None:
             alike = AlikeRows.of(rows.keys, rows.values)

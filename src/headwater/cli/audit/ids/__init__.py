@@ -1,0 +1,1 @@
+"""`headwater audit ids`: exactly which records are missing, and which came twice."""

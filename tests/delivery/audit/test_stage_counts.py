@@ -1,0 +1,56 @@
+"""What a stage counts, and how its rows are added up."""
+
+from collections import Counter
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.delivery.audit.stage_counts import StageCounts
+from headwater.delivery.audit.stage_rows import (
+    decode_stage_row,
+    encode_stage_row,
+    sum_stages,
+)
+
+NAMES: dict[str, Any] = {"tier": "stage", "stage": "db", "host": "here", "process": "p"}
+SEEN = st.tuples(st.sampled_from("ab"), st.integers(0, 1), st.integers(0, 40), st.integers(1, 9))
+
+
+@given(st.lists(SEEN), st.integers(1, 5), st.integers(1, 4))
+def test_each_record_is_in_one_row_however_often_rows_are_sent(
+    seen: list[tuple[str, int, int, int]], publish_every: int, counters_max: int
+) -> None:
+    counts = StageCounts(10, counters_max)
+    rows = []
+    for sequence, (topic, partition, time_ms, count) in enumerate(seen):
+        counts.add(topic, partition, time_ms, count, count * 2, 50)
+        if sequence % publish_every == 0:
+            rows += counts.take({**NAMES, "sequence": sequence, "time": 50})
+    rows += counts.take({**NAMES, "sequence": len(seen), "time": 50})
+    model: Counter[str] = Counter()
+    for topic, _, _, count in seen:
+        model[topic] += count
+    sent = [decode_stage_row(encode_stage_row(row).value) for row in [*rows, *rows]]
+    for topic in "ab":
+        sums = sum_stages([row for row in sent if row is not None], topic, 0, 1_000)
+        told = sum(each.count for each in sums)
+        assert told <= model[topic]
+        if counters_max == 4 and publish_every == 1:
+            assert told == model[topic]
+            assert [each.bytes for each in sums] == [2 * each.count for each in sums]
+
+
+def test_what_there_is_no_counter_for_is_told() -> None:
+    counts = StageCounts(10, counters_max=1)
+    for time_ms in (5, 7, 15, 25):
+        counts.add("a", 0, time_ms, 1, 0, 30)
+    rows = counts.take({**NAMES, "sequence": 1, "time": 30})
+    assert [(row["count"], row["uncounted_count"]) for row in rows] == [(2, 2)]
+    assert rows[0]["latency_ms_max"] == 25
+    assert len(counts) == 0
+
+
+def test_what_is_no_row_is_none() -> None:
+    for value in (b"", b"{}", b"[1]", b'{"version": 1, "tier": "stage"}'):
+        assert decode_stage_row(value) is None
