@@ -204,15 +204,15 @@ def test_what_is_deleted_before_it_was_counted_is_told_as_such() -> None:
 
 def test_what_came_late_is_known_to_the_second() -> None:
     times = AppendTimes(10)
-    times.note(12, 5_000)
-    times.note(12, 6_000)
-    times.note(15, 9_000)
+    times.note(12, 12, 5_000)
+    times.note(12, 12, 6_000)
+    times.note(15, 15, 9_000)
     known = [times.known_until(offset)[0] for offset in (9, 10, 11, 12, 14, 15)]
     assert known == [None, 5_000, 5_000, 9_000, 9_000, None]
     times.drop_before(12)
     assert (times.known_until(11), times.known_until(12)) == ((None, 12), (9_000, 15))
     for number in range(10_000):
-        times.note(16 + number, 10_000 + number)
+        times.note(16 + number, 16 + number, 10_000 + number)
     assert len(times._ends) < 2_000
     late = times.known_until(5_000)[0]
     assert late is not None
@@ -222,8 +222,8 @@ def test_what_came_late_is_known_to_the_second() -> None:
 def test_lateness_is_that_of_the_batch_and_counts_from_its_time() -> None:
     header = read_batch_header(encode_batch([Record(0, 500, b"k", b"v")]))
     times = AppendTimes(0)
-    times.note(1, 700)
-    times.note(2, 4_000)
+    times.note(1, 1, 700)
+    times.note(2, 2, 4_000)
     counts = BatchCounts(0, BUCKET_MS)
     counts.add([header, header._replace(base_offset=1)], 2, (), times)
     (row,) = counts.rows({"source": "s"}, {}, {})

@@ -28,8 +28,10 @@ from headwater.wire.records import BatchHeader, decode_batch
 #: How many commits came from nobody who is a member, by group and partition.
 OutsideCommits: TypeAlias = Mapping[tuple[str, TopicPartition], int]
 
-#: So many points of a group and partition are kept; with more, every other one goes.
-_POINTS_MAX: Final = 24
+#: So many points of a group and partition are kept, one a second at most; with more, one in two
+#: seconds, or four.
+_POINTS_MAX: Final = 64
+POINTS_STEP_MS: Final = 1_000
 #: So many commits that went back are told one by one.
 _BACK_MAX: Final = 100
 #: So many groups and partitions are kept before they must be published.
@@ -46,13 +48,25 @@ class CommitBatch(NamedTuple):
 class _Commits:
     """One group's commits for one partition."""
 
-    __slots__ = ("back", "back_count", "count", "first", "last", "last_ms", "outside", "points")
+    __slots__ = (
+        "back",
+        "back_count",
+        "count",
+        "first",
+        "last",
+        "last_ms",
+        "outside",
+        "points",
+        "points_ms",
+    )
 
     def __init__(self, offset: int, commit_ms: int) -> None:
         self.first = self.last = offset
         self.last_ms = commit_ms
         self.count = 0
         self.points: list[tuple[int, int]] = []
+        #: How much time a point may stand for.
+        self.points_ms = POINTS_STEP_MS
         self.back: list[tuple[int, int]] = []
         self.back_count = 0
         self.outside = 0
@@ -63,10 +77,25 @@ class _Commits:
             self.back_count += 1
             if len(self.back) < _BACK_MAX:
                 self.back.append((self.last, offset))
-        self.points.append((commit_ms, offset))
+        self._add_point(commit_ms, offset)
         if len(self.points) > _POINTS_MAX:
-            del self.points[0:-1:2]
+            self._thin_points()
         self.last, self.last_ms = offset, commit_ms
+
+    def _thin_points(self) -> None:
+        points, self.points = self.points, []
+        self.points_ms *= 2
+        for time_ms, offset in points:
+            self._add_point(time_ms, offset)
+        if len(self.points) > _POINTS_MAX:  # Commits went back and forth.
+            del self.points[0:-1:2]
+
+    def _add_point(self, time_ms: int, offset: int) -> None:
+        """Of commits that only go forwards within one step of time, the last one is kept."""
+        points, step_ms = self.points, self.points_ms
+        if points and points[-1][0] // step_ms == time_ms // step_ms and points[-1][1] <= offset:
+            points.pop()
+        points.append((time_ms, offset))
 
 
 class CommitCounts:
@@ -152,6 +181,7 @@ class CommitCounts:
                     "committed": commits.last,
                     "commit_time": commits.last_ms,
                     "points": [list(point) for point in commits.points],
+                    "points_ms": commits.points_ms,
                     "went_back_count": commits.back_count,
                     "went_back": [list(step) for step in commits.back],
                     "without_member_count": commits.outside,

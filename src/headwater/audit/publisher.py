@@ -132,7 +132,7 @@ class AuditPublisher:
     # -- looking ---------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Note which partitions are led here, and where their logs end."""
+        """Note which partitions are led here, where their logs end and are replicated up to."""
         now_ms = self._environment.clock.wall_ms()
         sources = self._sources
         for partition in self._environment.partitions:
@@ -141,7 +141,8 @@ class AuditPublisher:
                 if not partition.is_leader or not _is_audited(partition):
                     continue
                 source = sources[partition] = Source(partition, self._environment.host)
-            source.times.note(partition.log.log_end_offset, now_ms)
+            log = partition.log
+            source.times.note(log.log_end_offset, log.high_watermark, now_ms)
         for partition in [each for each, source in sources.items() if not source.is_current]:
             partition.client_ids = None
             del sources[partition]

@@ -15,13 +15,16 @@ from headwater.audit.append_times import AppendTimes
 from headwater.audit.batch_counts import BatchCounts
 from headwater.audit.commit_counts import CommitBatch, CommitCounts, OutsideCommits
 from headwater.audit.header_scan import plan_header_scan
+from headwater.audit.header_times import with_header_times
 from headwater.audit.rows import OFFSETS_TOPIC, AuditRecord, Row, encode_row
 from headwater.audit.shard import NOTHING_PUBLISHED, Stretch
 from headwater.base.threads import RunInThread
 from headwater.coordinator.shard_log import whole_batches
 from headwater.replication.partition.partition import Partition
+from headwater.wire.records import BatchHeader
 
 _COMMITS_SLICE_BYTES: Final = 1 << 20
+_RECORDS_SLICE_BYTES: Final = 1 << 20
 
 
 class Source:
@@ -105,6 +108,8 @@ class Source:
             counts.skip_to(log.log_start_offset)
         if isinstance(counts, CommitCounts):
             return await self._count_commits(counts, upper, run_in_thread)
+        if log.config.audits_by_header:
+            return await self._count_by_id_times(counts, upper, run_in_thread)
         scan = plan_header_scan(log, counts.to_offset, upper)
         if scan is None:
             counts.add((), upper, (), self.times)
@@ -114,6 +119,30 @@ class Source:
         has_grown = found.next_offset > counts.to_offset
         counts.add(found.headers, found.next_offset, aborted, self.times)
         return has_grown and found.next_offset < upper
+
+    async def _count_by_id_times(
+        self, counts: BatchCounts, upper: int, run_in_thread: RunInThread
+    ) -> bool:
+        """The same with whole batches, since the times stand in their records."""
+        log, start = self.partition.log, counts.to_offset
+        read = log.read(start, _RECORDS_SLICE_BYTES, upper_offset=upper, min_one_batch=True)
+        region = read.region
+        if region is None:
+            counts.add((), upper, (), self.times)
+            return False
+        bytes_max = log.config.max_decompressed_message_bytes
+
+        def headers() -> list[BatchHeader]:
+            batches = whole_batches(region.read())
+            in_front = [each for each in batches if each[1].next_offset <= upper]
+            return with_header_times(in_front, bytes_max)
+
+        found = await run_in_thread(headers)
+        next_offset = found[-1].next_offset if found else upper
+        # A batch that begins in front of it was counted before.
+        new = [header for header in found if header.base_offset >= start]
+        counts.add(new, next_offset, log.aborted_transactions(start, next_offset), self.times)
+        return start < next_offset < upper
 
     async def _count_commits(
         self, counts: CommitCounts, upper: int, run_in_thread: RunInThread
@@ -164,6 +193,8 @@ class Source:
             "duplicates_refused": duplicates,
             "gaps_refused": gaps,
             "log_start_offset": partition.log_start_offset,
+            "leader_epoch": self.leader_epoch,
+            "points": self.times.points_until(counts.to_offset),
         }
         client_ids: Mapping[int, str] = partition.client_ids or {}
         return counts.rows(names, facts, client_ids)

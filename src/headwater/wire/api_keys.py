@@ -118,6 +118,7 @@ class ApiKey(IntEnum):
     DESCRIBE_DELAYED = 10_003, 0, 1, 0
     ALTER_DELAYED = 10_004, 0, 0, 0
     PUBLISH_AUDIT = 10_010, 0, 0, 0
+    DESCRIBE_LOG_CHECKSUMS = 10_011, 0, 0, 0
 
 
 #: What Kafka does not have; the classes are in `wire/cluster_messages`.
@@ -129,18 +130,37 @@ PRIVATE_APIS: Final = frozenset(
         ApiKey.DESCRIBE_DELAYED,
         ApiKey.ALTER_DELAYED,
         ApiKey.PUBLISH_AUDIT,
+        ApiKey.DESCRIBE_LOG_CHECKSUMS,
     }
+)
+#: What Kafka has, and we have with a tagged field more; the classes are in `wire/cluster_messages`.
+_EXTENDED_APIS: Final = frozenset(
+    {ApiKey.ALTER_PARTITION_REASSIGNMENTS, ApiKey.LIST_PARTITION_REASSIGNMENTS}
 )
 #: What clients ask for delayed messages with. ApiVersions tells of them, and so a client knows a
 #: cluster that delays; clients that have not heard of them pass over them.
 DELAY_APIS: Final = frozenset({ApiKey.DESCRIBE_DELAYED, ApiKey.ALTER_DELAYED})
-#: What brokers of one cluster ask each other. Clients are not told of these, so brokers, which run
-#: the same release but for the time of an upgrade, do not negotiate versions of them.
-INTER_BROKER_APIS: Final = (PRIVATE_APIS - DELAY_APIS) | {
+#: All of ours that clients may ask.
+_FOR_CLIENTS: Final = DELAY_APIS | {ApiKey.DESCRIBE_LOG_CHECKSUMS}
+#: What brokers of one cluster ask each other. Clients are not told of these; brokers tell each
+#: other which they serve when they have proven to be brokers (ProveBroker).
+INTER_BROKER_APIS: Final = (PRIVATE_APIS - _FOR_CLIENTS) | {
     ApiKey.ALLOCATE_PRODUCER_IDS,
     ApiKey.ALTER_PARTITION,
     ApiKey.BROKER_HEARTBEAT,
 }
+
+#: What brokers serve that do not tell: those of 0.9.0, which may be there during an upgrade.
+INTER_BROKER_APIS_AT_FIRST: Final = frozenset(
+    {
+        ApiKey.UPDATE_IMAGE,
+        ApiKey.SET_CONFIGS,
+        ApiKey.PROVE_BROKER,
+        ApiKey.ALLOCATE_PRODUCER_IDS,
+        ApiKey.ALTER_PARTITION,
+        ApiKey.BROKER_HEARTBEAT,
+    }
+)
 
 SCHEMA_VERSIONS: Final[Mapping[ApiKey, VersionRange]] = MappingProxyType(
     {key: key.schema_versions for key in ApiKey}
@@ -164,7 +184,8 @@ def response_class(api_key: int) -> type[Message]:
 
 def _message_class(api_key: ApiKey, suffix: str) -> type[Message]:
     module_name = api_key.name.lower()
-    package = "cluster_messages" if api_key in PRIVATE_APIS else "messages"
+    is_ours = api_key in PRIVATE_APIS or api_key in _EXTENDED_APIS
+    package = "cluster_messages" if is_ours else "messages"
     module = import_module(f"headwater.wire.{package}.{module_name}")
     class_name = "".join(word.capitalize() for word in module_name.split("_")) + suffix
     message_class: type[Message] = getattr(module, class_name)

@@ -15,14 +15,14 @@ REQUIRED = {
 }
 
 
-def test_the_four_are_there() -> None:
-    assert builtin_names() == ("aggregate", "archive", "join", "replay")
+def test_all_of_them_are_there() -> None:
+    assert builtin_names() == ("aggregate", "archive", "audit", "join", "replay")
 
 
 def test_an_unknown_name_is_answered_with_the_nearest() -> None:
     with pytest.raises(InvalidConfigError, match="'archve'; did you mean 'archive'"):
         builtin_path("archve")
-    with pytest.raises(InvalidConfigError, match="there are aggregate, archive, join, replay"):
+    with pytest.raises(InvalidConfigError, match="there are aggregate, archive, audit, join"):
         builtin_path("zzz")
 
 

@@ -5,19 +5,30 @@ from __future__ import annotations
 import time
 from typing import Final, NamedTuple
 
-from headwater.audit.rows import AUDIT_TOPIC, Row, decode_row
 from headwater.audit.topic_book import TopicBook, make_book
 from headwater.base.ids import TopicPartition
+from headwater.cli.audit.row_reader import RowReader
 from headwater.cli.options.nearest_name import describe_topics
-from headwater.client.admin import OffsetOperations, TopicOperations, require_all
+from headwater.client.admin import OffsetOperations, require_all
 from headwater.client.admin.offsets import OffsetTime
 from headwater.client.connection.cluster_connection import ClusterConnection
 from headwater.client.consumer.async_consumer import AsyncConsumer
-from headwater.client.errors import UnknownTopicError
+from headwater.delivery.audit.stage_rows import (
+    STAGES_TOPIC,
+    StageSum,
+    decode_stage_row,
+    sum_stages,
+)
 
-_POLL_S: Final = 1.0
 #: Rows of a time are published later than it was, and a group may be behind by more.
-_MARGIN_MS: Final = 600_000
+MARGIN_MS: Final = 600_000
+
+
+class AskedBooks(NamedTuple):
+    """The book, and beside it what stages of users' own have told."""
+
+    book: TopicBook
+    stages: list[StageSum]
 
 
 class AskedBook(NamedTuple):
@@ -28,7 +39,7 @@ class AskedBook(NamedTuple):
     group: str | None
 
 
-async def read_book(connection: ClusterConnection, servers: str, asked: AskedBook) -> TopicBook:
+async def read_book(connection: ClusterConnection, servers: str, asked: AskedBook) -> AskedBooks:
     """The book of a topic for its last records; raises `UnknownTopicError`."""
     now_ms = time.time_ns() // 1_000_000
     from_ms = now_ms - asked.last_ms
@@ -41,7 +52,13 @@ async def read_book(connection: ClusterConnection, servers: str, asked: AskedBoo
             dict.fromkeys(partitions, OffsetTime.EARLIEST)
         )
     )
-    rows = await _read_rows(connection, servers, from_ms - _MARGIN_MS, asked.topic)
+    async with AsyncConsumer(bootstrap_servers=servers, enable_auto_commit=False) as consumer:
+        reader = RowReader(connection, consumer)
+        rows = [
+            row async for row in reader.new_rows(from_ms - MARGIN_MS) if row["topic"] == asked.topic
+        ]
+        reader = RowReader(connection, consumer, STAGES_TOPIC, decode_stage_row)
+        stage_rows = [row async for row in reader.new_rows(from_ms - MARGIN_MS)]
     book = make_book(
         asked.topic,
         rows,
@@ -53,38 +70,5 @@ async def read_book(connection: ClusterConnection, servers: str, asked: AskedBoo
     )
     if asked.group is not None:
         book.groups = [each for each in book.groups if each.group == asked.group]
-    return book
-
-
-async def _read_rows(
-    connection: ClusterConnection, servers: str, from_ms: int, topic: str
-) -> list[Row]:
-    """The topic's rows that were published since; none where nothing was published yet."""
-    outcome = (await TopicOperations(connection).describe_topics([AUDIT_TOPIC]))[AUDIT_TOPIC]
-    if isinstance(outcome, UnknownTopicError):
-        return []
-    info = require_all({AUDIT_TOPIC: outcome})[AUDIT_TOPIC]
-    partitions = [TopicPartition(AUDIT_TOPIC, each.partition) for each in info.partitions]
-    operations = OffsetOperations(connection)
-    ends = require_all(await operations.list_offsets(dict.fromkeys(partitions, OffsetTime.LATEST)))
-    starts = require_all(await operations.list_offsets(dict.fromkeys(partitions, max(from_ms, 0))))
-    left = {
-        key: ends[key].offset
-        for key, start in starts.items()
-        if 0 <= start.offset < ends[key].offset
-    }
-    rows: list[Row] = []
-    async with AsyncConsumer(bootstrap_servers=servers, enable_auto_commit=False) as consumer:
-        consumer.assign(left)
-        for key in left:
-            consumer.seek(key, starts[key].offset)
-        while left:
-            for record in await consumer.poll(_POLL_S):
-                row = None if record.value is None else decode_row(record.value)
-                if row is not None and row["topic"] == topic:
-                    rows.append(row)
-            # By position, because compaction may have removed the last records.
-            for key, end in list(left.items()):
-                if await consumer.position(key) >= end:
-                    del left[key]
-    return rows
+    stages = sum_stages(stage_rows, asked.topic, from_ms, now_ms + asked.last_ms)
+    return AskedBooks(book, stages)

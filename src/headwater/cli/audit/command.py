@@ -6,6 +6,14 @@ from typing import Annotated
 
 import typer
 
+from headwater.cli.audit.canary.command import HELP as CANARY_HELP
+from headwater.cli.audit.canary.command import canary
+from headwater.cli.audit.ids.command import HELP as IDS_HELP
+from headwater.cli.audit.ids.command import ids
+from headwater.cli.audit.replicas.command import HELP as REPLICAS_HELP
+from headwater.cli.audit.replicas.command import replicas
+from headwater.cli.audit.watch.command import HELP as WATCH_HELP
+from headwater.cli.audit.watch.command import watch
 from headwater.cli.options.cluster import (
     TIMEOUT_MS,
     BootstrapServer,
@@ -36,6 +44,12 @@ def _audit() -> None:
     pass
 
 
+app.command("canary", help=CANARY_HELP)(canary)
+app.command("watch", help=WATCH_HELP)(watch)
+app.command("replicas", help=REPLICAS_HELP)(replicas)
+app.command("ids", help=IDS_HELP)(ids)
+
+
 @app.command("topic")
 def topic(
     name: Annotated[
@@ -62,11 +76,11 @@ def topic(
     last_ms = given_delay(last, "--last") or 0
     servers = bootstrap_servers(bootstrap_server)
     asked = actions.AskedBook(name, last_ms, group)
-    book = on_cluster(
+    book, stages = on_cluster(
         bootstrap_server,
         lambda connection: actions.read_book(connection, servers, asked),
         timeout_ms=timeout_ms,
     )
-    tables.print_book(book, last_ms, by_bucket=by_bucket, as_json=as_json)
+    tables.print_book(book, last_ms, stages, by_bucket=by_bucket, as_json=as_json)
     if book.alarms:
         raise typer.Exit(EXIT_ALARM)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -11,6 +13,7 @@ from headwater.base.durations import show_duration
 from headwater.cli.output.colour import Tone
 from headwater.cli.output.json_document import print_document
 from headwater.cli.output.plain_table import Column, print_table
+from headwater.delivery.audit.stage_rows import StageSum
 
 
 def _is_bad(value: object) -> Tone | None:
@@ -27,6 +30,16 @@ _GROUPS: Final = (
     Column("NO MEMBER", "without_member_count", is_number=True),
     Column("LATENCY MAX", "latency"),
 )
+_STAGES: Final = (
+    Column("STAGE", "stage"),
+    Column("TIER", "tier"),
+    Column("SEEN", "count", is_number=True),
+    Column("GIVEN UP", "given_up_count", is_number=True, tone=_is_bad),
+    Column("AGAINST STORED", "of_stored", is_number=True),
+    Column("NOT COUNTED", "uncounted_count", is_number=True, tone=_is_bad),
+    Column("BYTES", "bytes", is_number=True),
+    Column("LATENCY MAX", "latency"),
+)
 _BUCKETS: Final = (
     Column("BUCKET", "bucket"),
     Column("STATE", "state"),
@@ -40,9 +53,16 @@ _BUCKETS: Final = (
 )
 
 
-def print_book(book: TopicBook, last_ms: int, *, by_bucket: bool, as_json: bool) -> None:
+def print_book(
+    book: TopicBook,
+    last_ms: int,
+    stages: Sequence[StageSum] = (),
+    *,
+    by_bucket: bool,
+    as_json: bool,
+) -> None:
     if as_json:
-        print_document(_document(book, last_ms))
+        print_document({**_document(book, last_ms), "stages": [asdict(each) for each in stages]})
         return
     late = sum(bucket.late_count for bucket in book.buckets)
     print(f"{book.topic}, records of the last {show_duration(last_ms)}:")
@@ -62,6 +82,8 @@ def print_book(book: TopicBook, last_ms: int, *, by_bucket: bool, as_json: bool)
     print()
     if book.groups:
         print_table("Groups", _GROUPS, [_group_fields(book, each) for each in book.groups])
+    if stages:
+        print_table("Stages", _STAGES, [_stage_fields(book, each) for each in stages])
     if by_bucket:
         print_table("Buckets", _BUCKETS, [_bucket_fields(each) for each in book.buckets])
     for alarm in book.alarms:
@@ -78,6 +100,19 @@ def _group_fields(book: TopicBook, group: GroupSum) -> dict[str, Any]:
         "went_back_count": group.went_back_count,
         "without_member_count": group.without_member_count,
         "latency": _duration(group.latency_ms_max),
+    }
+
+
+def _stage_fields(book: TopicBook, stage: StageSum) -> dict[str, Any]:
+    return {
+        "stage": stage.stage,
+        "tier": stage.tier,
+        "count": stage.count,
+        "given_up_count": stage.given_up_count,
+        "of_stored": stage.count - book.stored_count,
+        "uncounted_count": stage.uncounted_count,
+        "bytes": stage.bytes,
+        "latency": show_duration(stage.latency_ms_max),
     }
 
 

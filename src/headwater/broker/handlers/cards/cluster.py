@@ -72,6 +72,17 @@ CLUSTER_CARDS: Final = (
         },
     ),
     ApiCard(
+        ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
+        notes={
+            0: "which metrics a client is to push, how often; told only where somebody receives "
+            "them"
+        },
+    ),
+    ApiCard(
+        ApiKey.PUSH_TELEMETRY,
+        notes={0: "metrics of a client in OpenTelemetry's format, compressed or not"},
+    ),
+    ApiCard(
         ApiKey.DESCRIBE_LOG_DIRS,
         access=(Access(Operation.DESCRIBE, Resource.CLUSTER),),
         notes={
@@ -85,5 +96,13 @@ CLUSTER_CARDS: Final = (
         ApiKey.ALTER_REPLICA_LOG_DIRS,
         access=(Access(Operation.ALTER, Resource.CLUSTER),),
         notes={1: "directories, each with the partitions that shall be in it"},
+    ),
+    ApiCard(
+        ApiKey.UNREGISTER_BROKER,
+        access=(Access(Operation.ALTER, Resource.CLUSTER),),
+        notes={
+            0: "what is left of a broker that was stopped for good is forgotten; INVALID_REQUEST "
+            "for one that lives, which Kafka takes out of the cluster as it runs"
+        },
     ),
 )

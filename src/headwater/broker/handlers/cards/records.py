@@ -81,4 +81,5 @@ RECORD_CARDS: Final = (
         notes={1: "lists go on where another ended; how many DeleteRecords took"},
     ),
     ApiCard(ApiKey.ALTER_DELAYED, access=(Access(Operation.WRITE, Resource.TOPIC),)),
+    ApiCard(ApiKey.DESCRIBE_LOG_CHECKSUMS, access=(Access(Operation.DESCRIBE, Resource.CLUSTER),)),
 )

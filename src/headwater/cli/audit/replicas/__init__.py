@@ -1,0 +1,1 @@
+"""`headwater audit replicas`: whether all replicas of a partition hold the same."""
