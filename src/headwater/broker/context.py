@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from headwater.broker.fetch.sessions import FetchSessions
     from headwater.broker.peers.channels import BrokerChannels
     from headwater.broker.peers.departed_brokers import DepartedBrokers
+    from headwater.broker.telemetry.client_telemetry import ClientTelemetry
     from headwater.broker.topics.coordinator_topics import CoordinatorTopics
     from headwater.broker.transactions.partitions import TransactionPartitions
     from headwater.broker.transactions.producer_ids import ProducerIds
@@ -87,6 +88,8 @@ class BrokerContext:
     delays: Delays = field(init=False)
     #: Who counts what this broker leads, for `audit`.
     audit_publisher: AuditPublisher = field(init=False)
+    #: Who takes the metrics that clients push, if anybody does.
+    telemetry: ClientTelemetry | None = None
 
     @property
     def image(self) -> ClusterImage:

@@ -60,6 +60,11 @@ from headwater.broker.wiring.dead_letter_moves import BrokerMoves
 from headwater.broker.wiring.image_follower import ImageFollower
 from headwater.broker.wiring.log_upkeep import LogUpkeep
 from headwater.broker.wiring.replication import Replication
+from headwater.broker.wiring.telemetry import (
+    TELEMETRY_APIS,
+    make_client_telemetry,
+    takes_client_metrics,
+)
 from headwater.broker.worker_pool import WorkerPool
 from headwater.cluster.member import ClusterMember
 from headwater.cluster.store.errors import StoreError
@@ -239,6 +244,7 @@ class BrokerServer:
             run_in_thread=self._run_for_requests,
             run_in_one_thread=environment.run_in_thread or self._large_batch_pool.run,
             tasks=self._background,
+            throttles=replication.throttles,
         )
         member = ClusterMember(
             connector,
@@ -253,6 +259,7 @@ class BrokerServer:
         member.subscribe(ImageFollower(settings, partitions, directories, replication.delays))
         departed = DepartedBrokers(environment.clock)
         member.subscribe(departed)
+        takes_metrics = takes_client_metrics(settings)
         context = self._context = BrokerContext(
             node_id=node_id,
             cluster_id=cluster_id,
@@ -278,10 +285,12 @@ class BrokerServer:
             random=random.child("handlers").generator,
             run_in_thread=self._run_for_requests,
             loop_time=loop.time,
-            api_table=API_TABLE,
+            api_table=API_TABLE if takes_metrics else API_TABLE.without(TELEMETRY_APIS),
         )
         context.delays = replication.delays
         context.audit_publisher = make_audit_publisher(context)
+        if takes_metrics:
+            context.telemetry = make_client_telemetry(context)
         self._coordinators = Coordinators(context, random.child("coordinators").generator)
         self._coordinators.start()
         dispatch = Dispatcher(context)
@@ -394,6 +403,8 @@ class BrokerServer:
             await self._rebalancing.close()
         if self._context is not None:
             await self._context.audit_publisher.close()
+            if self._context.telemetry is not None:
+                self._context.telemetry.close()
             await self._context.member.close()
         if self._replication is not None:
             await self._replication.close()

@@ -7,6 +7,7 @@
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from headwater.client.failures.verdicts import DeadLetter, Retry
+    from headwater.delivery.audit.audit_stage import AuditStage
     from headwater.delivery.redrive.async_redrives import AsyncRedrives
     from headwater.delivery.redrive.letters.letter import Letter
     from headwater.delivery.redrive.letters.letter_filter import LetterFilter
@@ -21,6 +22,7 @@ _MODULES = {
     "App": "delivery.worker.app",
     "AsyncRedrives": "delivery.redrive.async_redrives",
     "AsyncWorker": "delivery.worker.async_worker",
+    "AuditStage": "delivery.audit.audit_stage",
     "DeadLetter": "client.failures.verdicts",
     "Edits": "delivery.redrive.tasks.plan",
     "Letter": "delivery.redrive.letters.letter",
@@ -37,6 +39,7 @@ __all__ = [
     "App",
     "AsyncRedrives",
     "AsyncWorker",
+    "AuditStage",
     "DeadLetter",
     "Edits",
     "Letter",

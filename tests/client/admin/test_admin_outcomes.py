@@ -159,6 +159,7 @@ CHANGING = {
     "create_partitions",
     "elect_leaders",
     "alter_partition_reassignments",
+    "throttle_partition_reassignments",
     "alter_configs",
     "delete_records",
     "cancel_delayed",

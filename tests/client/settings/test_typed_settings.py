@@ -25,7 +25,7 @@ from headwater import (
     Producer,
     ProducerSettings,
 )
-from headwater.base.settings import SettingTable
+from headwater.base.settings import SettingKind, SettingTable
 from headwater.client.assignors.assignor import MemberAssignment, Subscriptions
 from headwater.client.assignors.range_assignor import RangeAssignor
 from headwater.client.settings.admin_settings import ADMIN_SETTINGS
@@ -69,8 +69,9 @@ def test_a_user_is_shown_nothing_of_the_simulators(client: type) -> None:
 def test_what_the_types_allow_can_be_read(settings: type, table: SettingTable) -> None:
     for keyword, hint in get_type_hints(settings).items():
         row = table[keyword.replace("_", ".")]
+        unset = "0.5" if row.kind is SettingKind.DOUBLE else "a"
         for allowed in get_args(hint):
-            for value in _samples(allowed, row.render(row.default) or "a"):
+            for value in _samples(allowed, row.render(row.default) or unset):
                 parse_settings(table, None, {keyword: value})
 
 
@@ -84,6 +85,8 @@ def _samples(allowed: object, text: str) -> Sequence[object]:
         return [True, False]
     if allowed is int:
         return [int(text)]
+    if allowed is float:
+        return [float(text)]
     if allowed is timedelta:
         return [timedelta(milliseconds=int(text))]
     if allowed == Sequence[str]:

@@ -18,6 +18,8 @@ class KafkaSetting(NamedTuple):
 
 
 _ROWS: Final[dict[str, tuple[str, str | None, int | None, int | None, str]]] = {
+    "alter.log.dirs.replication.quota.window.num": ("int", "11", 1, None, "read-only"),
+    "alter.log.dirs.replication.quota.window.size.seconds": ("int", "1", 1, None, "read-only"),
     "add.partitions.to.txn.retry.backoff.max.ms": ("int", "100", 0, None, "read-only"),
     "add.partitions.to.txn.retry.backoff.ms": ("int", "20", 1, None, "read-only"),
     "advertised.listeners": ("list", None, None, None, "read-only"),
@@ -174,6 +176,8 @@ _ROWS: Final[dict[str, tuple[str, str | None, int | None, int | None, str]]] = {
     "replica.selector.class": ("string", None, None, None, "read-only"),
     "replica.socket.receive.buffer.bytes": ("int", "65536", None, None, "read-only"),
     "replica.socket.timeout.ms": ("int", "30000", None, None, "read-only"),
+    "replication.quota.window.num": ("int", "11", 1, None, "read-only"),
+    "replication.quota.window.size.seconds": ("int", "1", 1, None, "read-only"),
     "request.timeout.ms": ("int", "30000", None, None, "read-only"),
     "share.coordinator.cached.buffer.max.bytes": ("int", "1048588", 524288, None, "cluster-wide"),
     "share.coordinator.state.topic.min.isr": ("short", "2", 1, None, "read-only"),
@@ -184,6 +188,7 @@ _ROWS: Final[dict[str, tuple[str, str | None, int | None, int | None, str]]] = {
     "socket.receive.buffer.bytes": ("int", "102400", None, None, "read-only"),
     "socket.request.max.bytes": ("int", "104857600", 1, None, "read-only"),
     "socket.send.buffer.bytes": ("int", "102400", None, None, "read-only"),
+    "telemetry.max.bytes": ("int", "1048576", 1, None, "read-only"),
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": (
         "int",
         "10000",

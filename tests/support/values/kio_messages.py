@@ -67,10 +67,16 @@ def message_kinds() -> Iterator[MessageKind]:
     for key in ApiKey:
         if key in PRIVATE_APIS:
             continue
-        yield MessageKind(request_class(key), key.name.lower(), "request")
-        yield MessageKind(response_class(key), key.name.lower(), "response")
+        yield MessageKind(_generated(request_class(key)), key.name.lower(), "request")
+        yield MessageKind(_generated(response_class(key)), key.name.lower(), "response")
     yield MessageKind(ConsumerProtocolAssignment, "consumer_protocol_assignment", "data")
     yield MessageKind(ConsumerProtocolSubscription, "consumer_protocol_subscription", "data")
+
+
+def _generated(message_class: type[Message]) -> type[Message]:
+    """The class as Kafka has it, of one to which we have added a tagged field."""
+    is_ours = message_class.__module__.startswith("headwater.wire.cluster_messages.")
+    return message_class.__mro__[1] if is_ours else message_class
 
 
 def random_pair(source: random.Random, kind: MessageKind, version: int) -> Pair:

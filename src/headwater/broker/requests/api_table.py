@@ -41,6 +41,11 @@ class ApiTable:
         self._load = load
         self._loaded: dict[int, Handler] = {}
 
+    def without(self, api_keys: Collection[ApiKey]) -> ApiTable:
+        """The same without some APIs, which are then as unknown as any."""
+        cards = {key: card for key, card in self.cards.items() if key not in api_keys}
+        return ApiTable(cards, self._load)
+
     def get(self, api_key: int) -> Handler | None:
         """The handler of an API; None if it is not served."""
         handler = self._loaded.get(api_key)

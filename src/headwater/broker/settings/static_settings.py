@@ -19,7 +19,7 @@ from headwater.broker.settings.rows.cluster import check_cluster_settings
 from headwater.broker.settings.rows.identity import IDENTITY_SETTINGS, broker_id_of
 from headwater.broker.settings.rows.network import host_limits
 from headwater.broker.settings.tables import BROKER_SETTINGS
-from headwater.net.endpoint import split_address
+from headwater.net.endpoint import split_address, split_url
 from headwater.storage.log_settings import check_cordoned_directories, make_log_config
 
 
@@ -54,6 +54,11 @@ def _check_metrics_address(values: SettingValues) -> None:
         parsed("metrics.listen", split_address, values.text("metrics.listen"))
 
 
+def _check_telemetry_address(values: SettingValues) -> None:
+    if values.text("telemetry.otlp.endpoint"):
+        parsed("telemetry.otlp.endpoint", split_url, values.text("telemetry.otlp.endpoint"))
+
+
 _CHECKS: Final[tuple[Callable[[SettingValues], object], ...]] = (
     broker_id_of,
     check_cordoned_directories,
@@ -62,6 +67,7 @@ _CHECKS: Final[tuple[Callable[[SettingValues], object], ...]] = (
     check_listener_names,
     advertised_endpoints,
     _check_metrics_address,
+    _check_telemetry_address,
     host_limits,
     check_cluster_settings,
 )

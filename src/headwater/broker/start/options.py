@@ -17,7 +17,11 @@ from headwater.broker.topics.policy import load_topic_policy
 from headwater.cluster.image.image import BrokerInfo
 from headwater.cluster.topics.new_topic import ControllerOptions
 from headwater.net.endpoint import Endpoint
-from headwater.replication.partition.options import AcksAllFlush, PartitionOptions
+from headwater.replication.partition.options import (
+    AcksAllFlush,
+    PartitionOptions,
+    ThrottledReplicas,
+)
 from headwater.storage.directories.log_environment import LogEnvironment
 from headwater.storage.disk.files import FileSystem
 from headwater.storage.disk.handles import HandleCache
@@ -77,10 +81,19 @@ def controller_options(settings: BrokerSettings) -> ControllerOptions:
 
 def partition_rules(settings: BrokerSettings, topic: str) -> PartitionOptions:
     """What a partition of the topic goes by, with the settings as they are now."""
+    values = settings.topic_values(topic)
+    leading, following = (
+        ThrottledReplicas.from_texts(
+            values.texts(f"{side}.replication.throttled.replicas"), settings.broker_id
+        )
+        for side in ("leader", "follower")
+    )
     return PartitionOptions(
-        settings.topic_values(topic).integer("min.insync.replicas"),
+        values.integer("min.insync.replicas"),
         AcksAllFlush(settings.text("acks.all.flush")),
         settings.integer("replica.lag.time.max.ms"),
+        leading,
+        following,
     )
 
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Final, TypeVar
 
 from headwater.base.ids import TopicPartition
 from headwater.client.connection.cluster_metadata import PartitionInfo
 from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
-from headwater.client.consumer.committed.user_commits import CommitCallback
+from headwater.client.consumer.committed.user_commits import CommitCallback, as_offsets
 from headwater.client.consumer.core import ConsumerCore
 from headwater.client.consumer.membership.membership import GroupIdentity
 from headwater.client.consumer.positions.lookups import OffsetAndTimestamp
@@ -46,6 +47,28 @@ class AsyncConsumerCalls(ABC):
     @property
     def _core(self) -> ConsumerCore:
         return self._started or self._begin()
+
+    # -- traces ----------------------------------------------------------------------------------
+
+    def handling(self, record: ConsumerRecord) -> AbstractContextManager[None]:
+        """For `with`, around the handling of a record: with `trace.enable` a step of its trace.
+
+        What is sent inside belongs to that trace too, also by other tasks that are started there.
+        """
+        trace = self._core.trace
+        return nullcontext() if trace is None else trace.handling(record)
+
+    @property
+    def is_traced(self) -> bool:
+        """Whether what is done with records is written down, by `trace.enable`."""
+        return self._core.trace is not None
+
+    def committed_elsewhere(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int]
+    ) -> None:
+        """Tell the traces of records that a producer has committed these in its transaction."""
+        if self._core.trace is not None:
+            self._core.trace.committed(as_offsets(offsets))
 
     # -- positions -------------------------------------------------------------------------------
 

@@ -6,13 +6,14 @@ Every call is done by the core, on the background thread, while the caller waits
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 from headwater.base.clocks import Clock
 from headwater.base.ids import TopicPartition
 from headwater.client.connection.cluster_metadata import PartitionInfo
 from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
-from headwater.client.consumer.committed.user_commits import CommitCallback
+from headwater.client.consumer.committed.user_commits import CommitCallback, as_offsets
 from headwater.client.consumer.core import ConsumerCore
 from headwater.client.consumer.membership.membership import GroupIdentity
 from headwater.client.consumer.polling.poll_side import PollSide
@@ -34,6 +35,28 @@ class ConsumerCalls:
     _background: BackgroundLoop
     _clock: Clock
     _is_closed: bool
+
+    # -- traces ----------------------------------------------------------------------------------
+
+    def handling(self, record: ConsumerRecord) -> AbstractContextManager[None]:
+        """For `with`, around the handling of a record: with `trace.enable` a step of its trace.
+
+        What is sent inside belongs to that trace too, also by other tasks that are started there.
+        """
+        trace = self._core.trace
+        return nullcontext() if trace is None else trace.handling(record)
+
+    @property
+    def is_traced(self) -> bool:
+        """Whether what is done with records is written down, by `trace.enable`."""
+        return self._core.trace is not None
+
+    def committed_elsewhere(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int]
+    ) -> None:
+        """Tell the traces of records that a producer has committed these in its transaction."""
+        if self._core.trace is not None:
+            self._core.trace.committed(as_offsets(offsets))
 
     # -- positions -------------------------------------------------------------------------------
 

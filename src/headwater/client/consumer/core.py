@@ -30,6 +30,8 @@ from headwater.client.consumer.positions.lookups import OffsetLookups
 from headwater.client.consumer.positions.reset import EARLIEST, LATEST, OffsetReset
 from headwater.client.errors import DeadlineError
 from headwater.client.given_items import given_number, given_partitions
+from headwater.client.tracing.consumer_trace import ConsumerTrace
+from headwater.client.tracing.tracer import make_tracer
 
 _logger = logging.getLogger("headwater.client")
 
@@ -64,6 +66,14 @@ class ConsumerCore:
         self._driver = machines.driver
         self._missing = machines.missing
         self._upkeep.on_change(self._metadata_changed)
+        tracer = make_tracer(options.values, options.environment)
+        #: None unless the consumer traces.
+        self.trace = (
+            None
+            if tracer is None
+            else ConsumerTrace(tracer, options.group_id, machines.group.identity)
+        )
+        self._interceptors = options.interceptors.with_first(self.trace)
         self.commits: GroupCommits | None = None
         if self.group.offset_commits is not None:
             self.commits = GroupCommits(
@@ -73,6 +83,7 @@ class ConsumerCore:
                 metrics=self.metrics,
                 wake=self._driver.wake,
                 notify=notify,
+                on_committed=None if self.trace is None else self.trace.committed,
             )
         self.lookups = OffsetLookups(self._connection, options.isolation_level)
         self.poll_side = PollSide(
@@ -81,7 +92,7 @@ class ConsumerCore:
             commits=self.commits,
             membership=self.group.membership,
             failures=self._failures,
-            interceptors=options.interceptors,
+            interceptors=self._interceptors,
             metrics=self.metrics,
             wake=lambda: post(self._driver.wake),
             post=post,
@@ -136,6 +147,8 @@ class ConsumerCore:
 
     def _assignment_changed(self, removed: Collection[TopicPartition]) -> None:
         self._buffer.drop(removed)
+        if self.trace is not None:
+            self.trace.forget(removed)
         self.poll_side.hand_out.drop(removed)
         self.group.note_identity()
         self._upkeep.set_topics(self.subscription.topics() | self.group.topics())
@@ -292,7 +305,9 @@ class ConsumerCore:
         figures = self.metrics.figures(
             self.subscription.states(), self._options.isolation_level, self._loop.time()
         )
-        return {**figures, "corrupt-batches-skipped-total": self._buffer.corrupt.skipped_count}
+        traced = {} if self.trace is None else self.trace.tracer.metrics()
+        skipped_count = self._buffer.corrupt.skipped_count
+        return {**figures, **traced, "corrupt-batches-skipped-total": skipped_count}
 
     async def topics(self, timeout_s: float | None) -> set[str]:
         with_internal = not self._options.values.boolean("exclude.internal.topics")
@@ -303,6 +318,8 @@ class ConsumerCore:
         try:
             await self.group.leave(self._driver.wake, self._loop.time(), timeout_s)
         finally:
+            if self.trace is not None:
+                await self.trace.tracer.close(timeout_s)
             await self._driver.close()
             await self._connection.close()
             self._options.interceptors.close()

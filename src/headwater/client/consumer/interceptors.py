@@ -23,6 +23,12 @@ class Interceptors:
             raise TypeError(f"interceptors cannot be {interceptors!r}: give a list of them.")
         self._interceptors = list(interceptors)
 
+    def with_first(self, interceptor: object | None) -> Interceptors:
+        """These, and another in front of them if there is one."""
+        if interceptor is None:
+            return self
+        return Interceptors([interceptor, *self._interceptors])
+
     def __bool__(self) -> bool:
         return bool(self._interceptors)
 

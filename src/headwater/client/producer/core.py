@@ -24,6 +24,7 @@ from headwater.client.given_items import given_seconds, given_topic
 from headwater.client.machines.ask import Machine
 from headwater.client.machines.driver import Driver
 from headwater.client.producer.batches.accumulator import RecordAccumulator
+from headwater.client.producer.batches.audit_numbers import AuditNumbers
 from headwater.client.producer.batches.delivery_future import done_on_loop
 from headwater.client.producer.batches.partition_queue import PartitionQueue
 from headwater.client.producer.delayed_records import DelayedRecords
@@ -32,15 +33,15 @@ from headwater.client.producer.errors import BufferExhaustedError
 from headwater.client.producer.intake.arrow_intake import ArrowIntake
 from headwater.client.producer.intake.record_intake import (
     ForMemory,
+    ForShare,
     ForTopic,
     ForTurn,
-    RecordIntake,
     Wait,
 )
 from headwater.client.producer.intake.send_options import SendOptions
 from headwater.client.producer.intake.topic_finder import TopicFinder
-from headwater.client.producer.metrics import ProducerMetrics
 from headwater.client.producer.sending.sender import Sender, SenderSettings
+from headwater.client.producer.traced_sends import TracedSends, make_intake, make_metrics
 from headwater.client.producer.transactions.manager import TransactionManager
 from headwater.client.producer.transactions.waiting import Transactions
 from headwater.client.settings.connection_settings import make_connection, retry_policy
@@ -82,11 +83,16 @@ class ProducerCore:
             generator=generator,
             allow_auto_creation=True,
         )
+        #: Gives every record an id; None if nobody asked for it.
+        self._numbers: AuditNumbers | None = None
+        if values.boolean("audit.ids.enable"):
+            self._numbers = AuditNumbers(generator, options.interceptors.on_batch_ended)
         self._accumulator = RecordAccumulator(
             batch_size_bytes=values.integer("batch.size"),
             linger_s=values.integer("linger.ms") / 1000,
             buffer_bytes=values.integer("buffer.memory"),
             delivery_timeout_s=delivery_timeout_s,
+            numbers=self._numbers,
         )
         self._manager: TransactionManager | None = None
         if is_idempotent(values):
@@ -97,7 +103,8 @@ class ProducerCore:
                 generator=generator,
                 api_versions=self._api_versions,
             )
-        self._metrics = ProducerMetrics(self._loop.time())
+        self._traces = TracedSends.of_settings(values, environment, self._connection)
+        self._metrics = make_metrics(self._loop.time(), self._traces)
         compression, compression_level = compression_of(values)
         self._sender = Sender(
             SenderSettings(
@@ -136,7 +143,8 @@ class ProducerCore:
         #: The loop's time, from whichever thread.
         self._now_s = self._time_from_thread(environment.clock) if is_threaded else self._loop.time
         wake = self.wake_from_thread if is_threaded else self._driver.wake
-        self.intake = RecordIntake(
+        self.intake = make_intake(
+            self._traces,
             options,
             self._accumulator,
             self.topics.routes,
@@ -152,6 +160,7 @@ class ProducerCore:
             wall_ms=options.wall_ms,
             now_s=self._loop.time,
             wake=self._driver.wake,
+            numbers=self._numbers,
         )
         self.delayed_records = DelayedRecords(
             self._connection,
@@ -218,11 +227,18 @@ class ProducerCore:
             result: T = end.value
             return result
 
-    async def _wait(self, wait: ForTopic | ForMemory, timeout_s: float) -> None:
+    async def _wait(self, wait: ForTopic | ForMemory | ForShare, timeout_s: float) -> None:
         if isinstance(wait, ForTopic):
             await self.topics.find(wait, timeout_s)
+        elif isinstance(wait, ForShare):
+            await self.learn_share(wait, timeout_s)
         else:
             await self._find_memory(wait, timeout_s)
+
+    async def learn_share(self, wait: ForShare, timeout_s: float) -> None:
+        """Know which share of a topic's records is traced, or take it for none."""
+        if self._traces is not None:
+            await self._traces.shares.learn(wait.topic, timeout_s)
 
     async def _find_memory(self, wait: ForMemory, timeout_s: float) -> None:
         """Wait on the loop until there is memory; raises `BufferExhaustedError`."""
@@ -327,6 +343,8 @@ class ProducerCore:
             if self._manager is not None:
                 self._manager.close(error)
             self._sender.fail_all(error)
+            if self._traces is not None:
+                await self._traces.close(timeout_s)
             await self._driver.close()
             await self._connection.close()
             self._options.interceptors.close()
@@ -364,5 +382,10 @@ class ProducerCore:
             "waiting-threads": lambda: accumulator.waiter_count,
             "record-drop-total": lambda: self.intake.dropped_count,
         }
+        numbers = self._numbers
+        if numbers is not None:
+            gauges["audit-id-total"] = lambda: numbers.numbered_count
+            gauges["audit-acknowledged-total"] = lambda: numbers.acknowledged_count
+            gauges["audit-given-up-total"] = lambda: numbers.given_up_count
         for name, read in gauges.items():
             self._metrics.gauge(name, read)

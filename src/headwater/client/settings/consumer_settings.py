@@ -6,6 +6,7 @@ from typing import Final
 
 from headwater.base.settings import Setting, SettingError, SettingKind, SettingTable, SettingValues
 from headwater.client.settings.common_settings import COMMON_SETTINGS
+from headwater.client.settings.trace_settings import TRACE_SETTINGS
 
 _INT, _STRING = SettingKind.INT, SettingKind.STRING
 _LIST, _BOOLEAN = SettingKind.LIST, SettingKind.BOOLEAN
@@ -82,7 +83,9 @@ CONSUMER_ONLY_SETTINGS: Final = SettingTable("consumer", [
 ])
 # fmt: on
 
-CONSUMER_SETTINGS: Final = SettingTable.combine("consumer", COMMON_SETTINGS, CONSUMER_ONLY_SETTINGS)
+CONSUMER_SETTINGS: Final = SettingTable.combine(
+    "consumer", COMMON_SETTINGS, CONSUMER_ONLY_SETTINGS, TRACE_SETTINGS
+)
 
 #: What only one of the two group protocols has.
 _ONLY_CLASSIC: Final = (

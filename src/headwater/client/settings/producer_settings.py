@@ -10,6 +10,7 @@ from headwater.base.settings import (
     SettingValues,
 )
 from headwater.client.settings.common_settings import COMMON_SETTINGS
+from headwater.client.settings.trace_settings import TRACE_SETTINGS
 from headwater.client.spool.settings import SPOOL_SETTINGS
 from headwater.wire.records import Compression
 
@@ -79,6 +80,9 @@ PRODUCER_ONLY_SETTINGS: Final = SettingTable("producer", [
             without_effect="Pass a function to the constructor: partitioner=..."),
     Setting("interceptor.classes", SettingKind.LIST, (), "The classes of interceptors.",
             without_effect="Pass objects to the constructor: interceptors=[...]."),
+    Setting("audit.ids.enable", _BOOLEAN, False, "Whether each record gets a header "
+            "headwater-audit with an id, so that headwater audit ids can tell exactly which "
+            "records are missing and which came twice."),
     Setting("transactional.id", _STRING, None, "The name under which the producer writes in "
             "transactions. A new producer with the same name fences the old one."),
     Setting("transaction.timeout.ms", _INT, 60000, "How long a transaction may stay open before "
@@ -93,6 +97,7 @@ PRODUCER_SETTINGS: Final = SettingTable.combine(
     COMMON_SETTINGS,
     PRODUCER_ONLY_SETTINGS,
     SPOOL_SETTINGS,
+    TRACE_SETTINGS,
 )
 
 _IN_FLIGHT: Final = "max.in.flight.requests.per.connection"

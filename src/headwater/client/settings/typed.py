@@ -221,6 +221,11 @@ class ProducerSettings(ClientSettings, total=False):
     interceptors=[...].
     """
 
+    audit_ids_enable: bool | str | None
+    """Whether each record gets a header headwater-audit with an id, so that headwater audit ids can
+    tell exactly which records are missing and which came twice. Default: false.
+    """
+
     transactional_id: str | None
     """The name under which the producer writes in transactions. A new producer with the same name
     fences the old one.
@@ -257,6 +262,38 @@ class ProducerSettings(ClientSettings, total=False):
     spool_window_records: int | str | None
     """How far shipping may run ahead of the position that is safely on disk, which is also the
     largest number of records that a crash can cause to be sent a second time. Default: 10000.
+    """
+
+    trace_enable: bool | str | None
+    """Whether the client writes what it does with records, for headwater trace and for
+    OpenTelemetry. Without it tracing costs nothing. Default: false.
+    """
+
+    trace_sample: float | str | None
+    """Which share of its records a producer traces, from 0 to 1, whatever their topics say. Without
+    it the topic's trace.sample counts, and nothing is sampled on a cluster that has no such
+    setting. Records that carry a traceparent are traced if that is sampled. A consumer traces what
+    producers have chosen.
+    """
+
+    trace_topic: str | None
+    """The topic that steps are written to; empty for none, where they are only exported. Default:
+    __trace.
+    """
+
+    trace_buffer_steps: int | str | None
+    """How many steps may wait to be written. What comes beyond that is dropped and counted
+    (trace-steps-dropped-total). Default: 10000.
+    """
+
+    trace_otlp_endpoint: str | None
+    """Where steps are exported to as spans of OpenTelemetry, by OTLP over HTTP, as in
+    http://127.0.0.1:4318. Needs the extra otel.
+    """
+
+    trace_otlp_parent: bool | str | None
+    """Whether the span of a handler is a child of the span that sent the record. Otherwise it is
+    linked to that, and has a trace of its own. Default: false.
     """
 
 
@@ -373,6 +410,38 @@ class ConsumerSettings(ClientSettings, total=False):
     interceptor_classes: str | Sequence[str] | None
     """Classes that see records and commits. Without effect: Pass objects to the constructor:
     interceptors=[...].
+    """
+
+    trace_enable: bool | str | None
+    """Whether the client writes what it does with records, for headwater trace and for
+    OpenTelemetry. Without it tracing costs nothing. Default: false.
+    """
+
+    trace_sample: float | str | None
+    """Which share of its records a producer traces, from 0 to 1, whatever their topics say. Without
+    it the topic's trace.sample counts, and nothing is sampled on a cluster that has no such
+    setting. Records that carry a traceparent are traced if that is sampled. A consumer traces what
+    producers have chosen.
+    """
+
+    trace_topic: str | None
+    """The topic that steps are written to; empty for none, where they are only exported. Default:
+    __trace.
+    """
+
+    trace_buffer_steps: int | str | None
+    """How many steps may wait to be written. What comes beyond that is dropped and counted
+    (trace-steps-dropped-total). Default: 10000.
+    """
+
+    trace_otlp_endpoint: str | None
+    """Where steps are exported to as spans of OpenTelemetry, by OTLP over HTTP, as in
+    http://127.0.0.1:4318. Needs the extra otel.
+    """
+
+    trace_otlp_parent: bool | str | None
+    """Whether the span of a handler is a child of the span that sent the record. Otherwise it is
+    linked to that, and has a trace of its own. Default: false.
     """
 
 

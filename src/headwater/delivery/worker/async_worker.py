@@ -38,6 +38,7 @@ from headwater.delivery.worker.options import (
 )
 from headwater.delivery.worker.settler import Settler
 from headwater.delivery.worker.topics import prepare_topics
+from headwater.delivery.worker.traced_handles import with_trace_in_tasks
 
 
 class AsyncWorker(RebalanceListener, HasEnvironment):
@@ -120,6 +121,7 @@ class AsyncWorker(RebalanceListener, HasEnvironment):
     def _crew(self, consumer: AsyncConsumer) -> Crew:
         options = self._options
         handle = make_handle(options.handlers, self._retry_topics, options.deserializers)
+        handle = with_trace_in_tasks(handle, consumer)
         if options.is_direct:
             return AsyncDirectCrew(self._work, handle)
         return TaskCrew(self._work, handle, options.concurrency, consumer.wakeup)

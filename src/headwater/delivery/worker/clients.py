@@ -8,6 +8,7 @@ that uses nothing else never waits, and `run_now` runs it to its end like a func
 from __future__ import annotations
 
 from collections.abc import Awaitable, Collection, Coroutine, Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 from headwater.base.checks import InvariantError
@@ -55,6 +56,7 @@ class WorkerConsumer(Protocol):
     def commit(self, offsets: Offsets | None, timeout_s: float) -> Awaitable[None]: ...
     def committed(self, partitions: Iterable[TopicPartition]) -> Awaitable[Committed]: ...
     def group_identity(self) -> GroupIdentity: ...
+    def committed_elsewhere(self, offsets: Offsets) -> None: ...
     def wakeup(self) -> None: ...
     def close(self, timeout_s: float) -> Awaitable[None]: ...
 
@@ -118,6 +120,16 @@ class ConsumerNow:
 
     def group_identity(self) -> GroupIdentity:
         return self._consumer.group_identity()
+
+    @property
+    def is_traced(self) -> bool:
+        return self._consumer.is_traced
+
+    def handling(self, record: ConsumerRecord) -> AbstractContextManager[None]:
+        return self._consumer.handling(record)
+
+    def committed_elsewhere(self, offsets: Offsets) -> None:
+        self._consumer.committed_elsewhere(offsets)
 
     def wakeup(self) -> None:
         self._consumer.wakeup()

@@ -13,6 +13,7 @@ from headwater.client.failures.verdicts import AfterLike, after_ms_of
 from headwater.client.given_items import given_names
 from headwater.client.settings.client_config import given_config
 from headwater.client.settings.common_settings import COMMON_SETTINGS
+from headwater.client.settings.trace_settings import TRACE_SETTINGS
 from headwater.client.settings.typed import ConsumerSettings
 from headwater.delivery.worker.policy import RetryPolicy
 from headwater.wire.delayed.retry_topics import retry_topic
@@ -121,8 +122,12 @@ class WorkerOptions:
         A worker that died holds up readers of the retry topic until its transaction times out,
         unless another takes over its name; so that is soon.
         """
+        trace = {
+            name: value for name, value in self.consumer_config.items() if name in TRACE_SETTINGS
+        }
         return {
             **self.bootstrap_config,
+            **trace,
             "transactional.id": f"{self.group}-worker-{self.instance or unique}",
             "transaction.timeout.ms": 15_000,
             # What keeps it from being written is known before that.

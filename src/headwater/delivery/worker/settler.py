@@ -121,6 +121,7 @@ class Settler:
                 self._strip(settlement.letters[0], error)
             return False
         self._is_doubtful = False
+        self._consumer.committed_elsewhere(offsets)
         return True
 
     def _strip(self, letter: Letter, error: KafkaError) -> None:

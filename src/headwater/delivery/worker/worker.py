@@ -39,6 +39,7 @@ from headwater.delivery.worker.options import (
 )
 from headwater.delivery.worker.settler import Settler
 from headwater.delivery.worker.topics import prepare_topics
+from headwater.delivery.worker.traced_handles import with_trace
 
 
 class Worker(RebalanceListener):
@@ -108,6 +109,7 @@ class Worker(RebalanceListener):
     def _crew(self, consumer: ConsumerNow) -> Crew:
         options = self._options
         handle = make_handle(options.handlers, self._retry_topics, options.deserializers)
+        handle = with_trace(handle, consumer)
         if options.is_direct:
             return DirectCrew(self._work, handle)
         return ThreadCrew(self._work, handle, options.concurrency, consumer.wakeup)

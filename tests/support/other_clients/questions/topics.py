@@ -34,6 +34,7 @@ from headwater.wire.messages.elect_leaders import ElectLeadersRequest, TopicPart
 from headwater.wire.messages.init_producer_id import InitProducerIdRequest
 from headwater.wire.messages.list_config_resources import ListConfigResourcesRequest
 from headwater.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from headwater.wire.messages.unregister_broker import UnregisterBrokerRequest
 from headwater.wire.schema import Message
 from tests.support.other_clients.questions.questions import STRANGER, Conversation
 
@@ -247,6 +248,9 @@ def the_cluster(conversation: Conversation) -> None:
     pages("from a stranger", 9, Cursor(topic_name="pagez", partition_index=0), "pages")
     pages("of strangers", 9, None, "stranger", "pages", "a b")
 
+    for nobody in (7, -1):
+        unregistered = UnregisterBrokerRequest(broker_id=nobody)
+        conversation.ask(f"unregister {nobody}", partial(_always, unregistered))
     topics = [DescribableLogDirTopic(topic="pages", partitions=[0, 2])]
     conversation.ask("directories", lambda _: DescribeLogDirsRequest(topics=topics))
     strangers = [DescribableLogDirTopic(topic="stranger", partitions=[0])]

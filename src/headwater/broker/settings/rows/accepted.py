@@ -11,7 +11,6 @@ from headwater.broker.settings.rows.reasons import (
     NO_QUORUM,
     NO_SHARE_GROUPS,
     NO_STREAMS_GROUPS,
-    NO_THROTTLE,
     NO_TIERED_STORAGE,
 )
 
@@ -77,12 +76,6 @@ ACCEPTED_SETTINGS: Final = SettingTable("broker", [
 
 #: Settings of topics that have no counterpart for a whole broker.
 TOPIC_ONLY_SETTINGS: Final = SettingTable("topic", [
-    Setting("leader.replication.throttled.replicas", _LIST, (), "Replicas that a leader throttles: "
-            "partition:broker with commas between, or * for all.",
-            dynamic=_DYNAMIC, without_effect=NO_THROTTLE),
-    Setting("follower.replication.throttled.replicas", _LIST, (), "Replicas that are throttled as "
-            "followers: partition:broker with commas between, or * for all.",
-            dynamic=_DYNAMIC, without_effect=NO_THROTTLE),
     Setting("remote.storage.enable", _BOOLEAN, False, "Whether segments are copied to tiered "
             "storage; only false is taken.", dynamic=_DYNAMIC, without_effect=NO_TIERED_STORAGE),
     Setting("remote.log.copy.disable", _BOOLEAN, False, "Whether no more segments are copied away.",

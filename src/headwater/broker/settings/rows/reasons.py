@@ -6,11 +6,9 @@ row, and the settings page follows.
 
 from typing import Final
 
-NO_THROTTLE: Final = "Replication is not throttled."
 SESSIONS_TELL: Final = (
     "A broker is alive as long as its session with ZooKeeper: see zookeeper.session.timeout.ms."
 )
-NO_TELEMETRY: Final = "Nothing here receives metrics of clients, so no client is asked for any."
 ONE_LOOP: Final = "One event loop does this; more cores are used by more brokers."
 NO_TIERED_STORAGE: Final = "There is no tiered storage: all of a log is on the broker's own disks."
 NO_QUORUM: Final = "There is no quorum of controllers; a metadata store coordinates the brokers."

@@ -3,7 +3,6 @@
 from typing import Final
 
 from headwater.base.settings import DynamicScope, Setting, SettingKind, SettingTable
-from headwater.broker.settings.rows.reasons import NO_THROTTLE
 from headwater.storage.log_config import LONG_MAX
 
 _INT, _LONG, _STRING = SettingKind.INT, SettingKind.LONG, SettingKind.STRING
@@ -49,14 +48,22 @@ _FOLLOWERS = [
     Setting("num.replica.alter.log.dirs.threads", _INT, None, "How many threads move logs between "
             "directories.", without_effect="Moves are a background task on the event loop."),
     Setting("leader.replication.throttled.rate", _LONG, LONG_MAX, "How many bytes a second a "
-            "leader gives to throttled followers.", lower=0, dynamic=_DYNAMIC,
-            without_effect=NO_THROTTLE),
+            "leader gives to throttled followers, all of them together.", lower=0,
+            dynamic=_DYNAMIC),
     Setting("follower.replication.throttled.rate", _LONG, LONG_MAX, "How many bytes a second a "
-            "throttled follower fetches.", lower=0, dynamic=_DYNAMIC,
-            without_effect=NO_THROTTLE),
+            "broker fetches of throttled partitions, all of them together.", lower=0,
+            dynamic=_DYNAMIC),
+    Setting("replication.quota.window.num", _INT, 11, "Over how many windows of time the rate of "
+            "throttled replication is measured.", lower=1),
+    Setting("replication.quota.window.size.seconds", _INT, 1, "How long such a window is.",
+            lower=1),
     Setting("replica.alter.log.dirs.io.max.bytes.per.second", _LONG, LONG_MAX, "How many bytes a "
-            "second a move between directories copies.", lower=0, dynamic=_DYNAMIC,
-            without_effect="A move copies a bounded piece at a time and then lets others work."),
+            "second moves between directories copy, all of them together.", lower=0,
+            dynamic=_DYNAMIC),
+    Setting("alter.log.dirs.replication.quota.window.num", _INT, 11, "Over how many windows of "
+            "time the rate of moves between directories is measured.", lower=1),
+    Setting("alter.log.dirs.replication.quota.window.size.seconds", _INT, 1, "How long such a "
+            "window is.", lower=1),
 ]
 _LEADERS = [
     Setting("auto.leader.rebalance.enable", _BOOLEAN, True, "Whether partitions are given back to "
@@ -67,6 +74,16 @@ _LEADERS = [
             "partitions, in percent, that may be led by others before it gets them back.",
             lower=0, upper=100),
 ]
+
+#: Settings of topics that have no counterpart for a whole broker.
+TOPIC_THROTTLE_SETTINGS: Final = SettingTable("topic", [
+    Setting("leader.replication.throttled.replicas", SettingKind.LIST, (), "Replicas whose leader "
+            "throttles what it sends: partition:broker, the leader's id, with commas between, or * "
+            "for all. Replicas in sync are never throttled.", dynamic=_DYNAMIC),
+    Setting("follower.replication.throttled.replicas", SettingKind.LIST, (), "Replicas that "
+            "throttle what they fetch: partition:broker with commas between, or * for all. "
+            "Replicas in sync are never throttled.", dynamic=_DYNAMIC),
+])
 # fmt: on
 
 REPLICATION_SETTINGS: Final = SettingTable("broker", [*_PROMISES, *_FOLLOWERS, *_LEADERS])

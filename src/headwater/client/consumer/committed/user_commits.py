@@ -51,6 +51,7 @@ class GroupCommits:
         metrics: ConsumerMetrics,
         wake: Callable[[], None],
         notify: Callable[[], None],
+        on_committed: Callable[[Offsets], None] | None = None,
     ) -> None:
         self._commits = commits
         self._auto_interval_s = auto_interval_s
@@ -59,6 +60,8 @@ class GroupCommits:
         self._metrics = metrics
         self._wake = wake
         self._notify = notify
+        #: Told at once, on the loop.
+        self._on_committed = on_committed
         self._loop = asyncio.get_running_loop()
         self._callbacks: deque[Callable[[], object]] = deque()
 
@@ -136,6 +139,8 @@ class GroupCommits:
             error = completion.error
             now_s = self._loop.time()
             self._metrics.committed(now_s - sent_s, now_s)
+            if error is None and self._on_committed is not None:
+                self._on_committed(offsets)
             if error is None and self._interceptors:
                 self._call_back(lambda: self._interceptors.on_commit(offsets))
             if callback is not None:

@@ -12,15 +12,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
 from headwater.base.checks import check
 from headwater.base.ids import TopicPartition
 from headwater.client.columns.encoding.record_section import RecordSection
+from headwater.client.producer.batches.audit_numbers import AuditNumbers
 from headwater.client.producer.batches.batch import ProduceBatch
 from headwater.client.producer.batches.delivery_future import DeliveryFuture
 from headwater.client.producer.batches.partition_queue import PartitionQueue
 from headwater.client.producer.intake.serialized_record import SerializedRecord
 from headwater.wire.records import HEADER_SIZE
+
+#: Topic and partition, when it is opened, and what it takes of the memory.
+MakeBatch: TypeAlias = Callable[[TopicPartition, float, int], ProduceBatch]
+#: The same, with the section behind the partition.
+MakeBatchOfSection: TypeAlias = Callable[[TopicPartition, RecordSection, float, int], ProduceBatch]
 
 
 class RecordAccumulator:
@@ -31,6 +38,7 @@ class RecordAccumulator:
         linger_s: float,
         buffer_bytes: int,
         delivery_timeout_s: float,
+        numbers: AuditNumbers | None = None,
     ) -> None:
         self.lock = threading.Lock()
         self.batch_size_bytes = batch_size_bytes
@@ -38,6 +46,11 @@ class RecordAccumulator:
         self.available_bytes = buffer_bytes
         self._linger_s = linger_s
         self._delivery_timeout_s = delivery_timeout_s
+        #: How batches are made, under the lock.
+        self._make_batch: MakeBatch = ProduceBatch if numbers is None else numbers.make_batch
+        self._make_batch_of_section: MakeBatchOfSection = (
+            ProduceBatch.of_section if numbers is None else numbers.make_batch_of_section
+        )
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         #: Queues in which something waits; a dict for its order.
         self._filled: dict[PartitionQueue, None] = {}
@@ -82,7 +95,7 @@ class RecordAccumulator:
                 reserved_bytes = self._reserved_bytes(record.size_bytes)
                 if reserved_bytes > self.available_bytes:
                     return None
-                batch = ProduceBatch(queue.topic_partition, now_s, reserved_bytes)
+                batch = self._make_batch(queue.topic_partition, now_s, reserved_bytes)
                 queue.open = batch
                 self._add(queue, batch)
             return DeliveryFuture(batch, batch.add(record))
@@ -96,9 +109,18 @@ class RecordAccumulator:
             if reserved_bytes > self.available_bytes:
                 return None
             queue.open = None
-            batch = ProduceBatch.of_section(queue.topic_partition, section, now_s, reserved_bytes)
+            batch = self._make_batch_of_section(
+                queue.topic_partition, section, now_s, reserved_bytes
+            )
             self._add(queue, batch)
             return batch
+
+    def batch_of_dropped(self, queue: PartitionQueue, record: SerializedRecord) -> ProduceBatch:
+        """A batch of a record for which there is no memory, to be told what became of it."""
+        with self.lock:
+            batch = self._make_batch(queue.topic_partition, 0.0, 0)
+            batch.add(record)
+        return batch
 
     def when_memory(self, size_bytes: int, callback: Callable[[], None]) -> None:
         """Call it once when there is memory for a batch with a record of that size."""

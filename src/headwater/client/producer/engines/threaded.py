@@ -26,7 +26,12 @@ from headwater.client.producer.engines.open_producers import (
     WaitForExit,
 )
 from headwater.client.producer.engines.unwritten_records import UnwrittenRecords, records_text
-from headwater.client.producer.intake.record_intake import ForTopic, ForTurn, Wait
+from headwater.client.producer.intake.record_intake import (
+    ForShare,
+    ForTopic,
+    ForTurn,
+    Wait,
+)
 from headwater.client.producer.intake.send_options import SendOptions
 from headwater.client.producer.record import ProducerRecord
 from headwater.client.producer.record_metadata import OnDelivery
@@ -107,6 +112,10 @@ class ThreadedEngine:
             timeout_s = 0.0
         if isinstance(wait, ForTopic):
             self.run(self._core.topics.find(wait, timeout_s))
+        elif isinstance(wait, ForShare):
+            # A callback goes on without, and its records are not sampled until somebody asks.
+            if not self._background.is_current:
+                self.run(self._core.learn_share(wait, timeout_s))
         else:
             self._core.find_memory_in_thread(wait, timeout_s)
 

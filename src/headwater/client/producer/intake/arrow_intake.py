@@ -7,15 +7,17 @@ It runs on the producer's loop, also for callers on other threads: see `Threaded
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from headwater.base.ids import validate_topic_name
+from headwater.base.audit_id import TakenNumbers
+from headwater.base.ids import TopicPartition, validate_topic_name
 from headwater.base.reused_memory import Kept, ReusedMemory
 from headwater.base.settings import SettingValues
 from headwater.client.errors import UnknownTopicError
 from headwater.client.kafka_errors.record_errors import MessageTooLargeError
 from headwater.client.producer.batches.accumulator import RecordAccumulator
+from headwater.client.producer.batches.audit_numbers import AuditNumbers
 from headwater.client.producer.batches.batch import ProduceBatch
 from headwater.client.producer.batches.delivery_group import DeliveryGroup
 from headwater.client.producer.intake.record_intake import (
@@ -30,6 +32,8 @@ from headwater.client.producer.intake.wrong_arguments import check_place
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from headwater.client.columns.encoding.arrow_encoder import ArrowSection
 
 #: Nearly what topics allow in a batch by default: a batch costs as much whatever its size.
 SECTION_BYTES: Final = 1_000_000
@@ -52,6 +56,7 @@ class ArrowIntake:
         wall_ms: Callable[[], int],
         now_s: Callable[[], float],
         wake: Callable[[], None],
+        numbers: AuditNumbers | None = None,
     ) -> None:
         self._request_bytes_max = values.integer("max.request.size")
         wanted_bytes = SECTION_BYTES
@@ -66,6 +71,7 @@ class ArrowIntake:
         self._wall_ms = wall_ms
         self._now_s = now_s
         self._wake = wake
+        self._numbers = numbers
         # Those that wait to be written, and those that are being encoded.
         self._memory = ReusedMemory(
             Kept(_KEPT_SIZE_MAX, accumulator.buffer_bytes + 2 * _KEPT_SIZE_MAX)
@@ -86,6 +92,8 @@ class ArrowIntake:
         if partition is not None and not 0 <= partition < len(route.queues):
             raise UnknownTopicError.partition(topic, partition, len(route.queues))
         batches: list[ProduceBatch] = []
+        numbers = self._numbers
+        numbering = None if numbers is None else _Numbering(topic, numbers, self._accumulator)
         sections = encode_arrow(
             rows,
             partition=partition,
@@ -94,7 +102,19 @@ class ArrowIntake:
             section_bytes_max=self._section_bytes_max,
             now_ms=self._wall_ms(),
             memory=self._memory,
+            take_numbers=None if numbering is None else numbering.take,
         )
+        try:
+            yield from self._add_sections(sections, route, batches)
+        except BaseException:
+            if numbering is not None:
+                numbering.gave_up(sum(batch.record_count for batch in batches))
+            raise
+        return DeliveryGroup(batches)
+
+    def _add_sections(
+        self, sections: Iterable[ArrowSection], route: TopicRoute, batches: list[ProduceBatch]
+    ) -> Generator[Wait]:
         taken_bytes = 0
         for number, section in sections:
             size_bytes = len(section.data)
@@ -116,4 +136,24 @@ class ArrowIntake:
             if taken_bytes >= TURN_BYTES:
                 taken_bytes = 0
                 yield ForTurn()
-        return DeliveryGroup(batches)
+
+
+class _Numbering:
+    """The numbers that the rows of one call take."""
+
+    def __init__(self, topic: str, numbers: AuditNumbers, accumulator: RecordAccumulator) -> None:
+        self._topic = topic
+        self._numbers = numbers
+        self._lock = accumulator.lock
+        self._taken_count = 0
+
+    def take(self, partition: int, count: int) -> TakenNumbers:
+        with self._lock:
+            numbers = self._numbers.numbers(TopicPartition(self._topic, partition))
+            first = numbers.take(count)
+        self._taken_count += count
+        return TakenNumbers(numbers.stream, first)
+
+    def gave_up(self, added_count: int) -> None:
+        """It ended with an error, when so many records were in batches."""
+        self._numbers.gave_up(max(self._taken_count - added_count, 0))

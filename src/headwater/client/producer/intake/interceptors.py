@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from headwater.base.errors import KafkaError
 from headwater.client.producer.record import ProducerRecord
 from headwater.client.producer.record_metadata import RecordMetadata
+
+if TYPE_CHECKING:
+    from headwater.client.producer.batches.audit_numbers import EndedBatch
 
 _logger = logging.getLogger(__name__)
 
@@ -75,6 +79,17 @@ class Interceptors:
                 on_acknowledgement(metadata, error)
             except Exception:
                 _logger.exception("%r failed in on_acknowledgement.", interceptor)
+
+    def on_batch_ended(self, ended: EndedBatch) -> None:
+        """Asked with `audit.ids.enable` alone, and of those that count batches."""
+        for interceptor in self._interceptors:
+            on_batch_ended = getattr(interceptor, "on_batch_ended", None)
+            if on_batch_ended is None:
+                continue
+            try:
+                on_batch_ended(ended)
+            except Exception:
+                _logger.exception("%r failed in on_batch_ended.", interceptor)
 
     def close(self) -> None:
         for interceptor in self._interceptors:

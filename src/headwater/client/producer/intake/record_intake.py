@@ -17,7 +17,6 @@ from headwater.client.given_items import given_topic
 from headwater.client.kafka_errors.record_errors import MessageTooLargeError
 from headwater.client.partitioner import partition_for_key
 from headwater.client.producer.batches.accumulator import RecordAccumulator
-from headwater.client.producer.batches.batch import ProduceBatch
 from headwater.client.producer.batches.delivery_future import DeliveryFuture
 from headwater.client.producer.batches.partition_queue import PartitionQueue
 from headwater.client.producer.errors import BufferExhaustedError
@@ -49,11 +48,17 @@ class ForMemory(NamedTuple):
     size_bytes: int
 
 
+class ForShare(NamedTuple):
+    """Wait until it is known which share of a topic's records is traced."""
+
+    topic: str
+
+
 class ForTurn(NamedTuple):
     """Let the sender have its turn: a loop that does nothing but take records would not."""
 
 
-Wait: TypeAlias = ForTopic | ForMemory | ForTurn
+Wait: TypeAlias = ForTopic | ForMemory | ForShare | ForTurn
 CheckMaySend: TypeAlias = Callable[[PartitionQueue], None]
 #: The signature of `RecordIntake.offer`.
 Offer: TypeAlias = Callable[
@@ -208,9 +213,9 @@ class RecordIntake:
     ) -> Generator[Wait, None, DeliveryFuture]:
         topic = record.topic
         self.check(None)
-        while (route := self._routes.get(topic)) is None:
-            validate_topic_name(given_topic(topic))
-            yield ForTopic(topic, is_known=False)
+        route = self._routes.get(topic)
+        if route is None:
+            route = yield from self._found(topic)
         key, value = self.serialized(record)
         if record.partition is not None and record.partition >= len(route.queues):
             # It may have been added a moment ago.
@@ -239,6 +244,13 @@ class RecordIntake:
             if self._options.drops_when_full:
                 return self._dropped(target, record, ready)
             yield ForMemory(ready.size_bytes)
+
+    def _found(self, topic: str) -> Generator[Wait, None, TopicRoute]:
+        """The route to a topic that may not be known yet."""
+        while (route := self._routes.get(topic)) is None:
+            validate_topic_name(given_topic(topic))
+            yield ForTopic(topic, is_known=False)
+        return route
 
     def _choose(
         self, route: TopicRoute, record: ProducerRecord, key: bytes | None, value: bytes | None
@@ -272,7 +284,7 @@ class RecordIntake:
         timestamp_ms = self._wall_ms() if record.timestamp_ms is None else record.timestamp_ms
         if type(timestamp_ms) is not int or not 0 <= timestamp_ms <= TIMESTAMP_MAX:
             raise wrong_timestamp(timestamp_ms)
-        size_bytes = RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"")
+        size_bytes = self._options.overhead_bytes + len(key or b"") + len(value or b"")
         for name, content in headers:
             size_bytes += HEADER_OVERHEAD_BYTES + 4 * len(name) + len(content or b"")
         for limit, setting in (
@@ -290,8 +302,7 @@ class RecordIntake:
     ) -> DeliveryFuture:
         self.dropped_count += 1
         self._on_exhausted()
-        batch = ProduceBatch(queue.topic_partition, 0.0)
-        batch.add(ready)
+        batch = self._accumulator.batch_of_dropped(queue, ready)
         batch.fail(
             BufferExhaustedError(
                 f"A record for {queue.topic_partition} was dropped, since buffer.memory is used up."

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 from headwater.base.settings import SettingValues
+from headwater.client.producer.batches.audit_numbers import AUDIT_HEADER_BYTES
 from headwater.client.producer.intake.interceptors import Interceptors
 from headwater.client.producer.intake.partitioners import (
     Partitioner,
     PartitionerLike,
     make_partitioner,
 )
+from headwater.client.producer.intake.serialized_record import RECORD_OVERHEAD_BYTES
 from headwater.client.producer.intake.serializers import Serialize, SerializerLike, serialize_with
 from headwater.client.settings.producer_settings import DROP
 
@@ -24,9 +26,11 @@ class SendOptions(NamedTuple):
     serialize_key: Serialize
     serialize_value: Serialize
     partitioner: Partitioner | None
-    #: Whether there is no code of the user's in a record's way.
+    #: Whether there is no code of the user's in a record's way, and no number to be given.
     are_plain: bool
     ignores_keys: bool
+    #: About what a record takes beyond key, value and its own headers.
+    overhead_bytes: int
     record_bytes_max: int
     drops_when_full: bool
     on_drop: OnDrop | None
@@ -47,14 +51,16 @@ def make_send_options(
         raise TypeError(f"on_drop cannot be {on_drop!r}: it must be a function.")
     chain = Interceptors(interceptors)
     own_partitioner = make_partitioner(partitioner)
+    is_numbered = values.boolean("audit.ids.enable")
     has_serializers = key_serializer is not None or value_serializer is not None
     return SendOptions(
         interceptors=chain,
         serialize_key=serialize_with(key_serializer, "key"),
         serialize_value=serialize_with(value_serializer, "value"),
         partitioner=own_partitioner,
-        are_plain=not chain and not has_serializers and own_partitioner is None,
+        are_plain=not (chain or has_serializers or own_partitioner or is_numbered),
         ignores_keys=values.boolean("partitioner.ignore.keys"),
+        overhead_bytes=RECORD_OVERHEAD_BYTES + (AUDIT_HEADER_BYTES if is_numbered else 0),
         record_bytes_max=values.integer("max.request.size"),
         drops_when_full=values.text("buffer.full.policy") == DROP,
         on_drop=on_drop,

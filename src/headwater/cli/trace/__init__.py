@@ -1,0 +1,1 @@
+"""`headwater trace`: the story of one message, and which messages were slow."""
