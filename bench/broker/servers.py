@@ -167,8 +167,9 @@ class ApacheKafkaServer(Server):
 class HeadwaterServer(Server):
     name = "Headwater"
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
         self._directory = directory
+        self._settings = settings or {}
         self._log = directory / "server.log"
         self._port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
@@ -183,7 +184,7 @@ class HeadwaterServer(Server):
 
     def command(self) -> list[str]:
         """What runs it."""
-        settings = {**_COMMON_SETTINGS, "acks.all.flush": "off"}
+        settings = {**_COMMON_SETTINGS, "acks.all.flush": "off", **self._settings}
         return [
             *(sys.executable, "-m", "headwater", "serve", "--broker-id", "0"),
             *("--listen", self.bootstrap, "--data-dir", str(self._directory / "data")),
