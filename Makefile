@@ -66,7 +66,7 @@ soak: $(ALL)  ## Random campaigns against log, broker and clusters, as long as w
 bench: $(ALL)  ## Measure the broker against Apache Kafka: make bench ARGS=--quick takes 5 minutes
 	$(BIN)/python -m bench.broker $(ARGS)
 
-bench-audit: $(ALL)  ## Measure what the audit costs an append: ARGS=--quick for a short run
+bench-audit: $(ALL)  ## Measure what audit, ids and traces cost: ARGS=--quick for a short run
 	$(BIN)/python -m bench.audit $(ARGS)
 
 bench-client: $(ALL)  ## Measure the client against other Python clients: ARGS=--quick for a short run

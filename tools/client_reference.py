@@ -13,6 +13,7 @@ from headwater.client.settings.admin_settings import ADMIN_ONLY_SETTINGS
 from headwater.client.settings.common_settings import COMMON_SETTINGS
 from headwater.client.settings.consumer_settings import CONSUMER_ONLY_SETTINGS
 from headwater.client.settings.producer_settings import PRODUCER_ONLY_SETTINGS
+from headwater.client.settings.trace_settings import TRACE_SETTINGS
 from headwater.client.spool.settings import SPOOL_SETTINGS
 from tools.settings_reference import without_effect_table
 
@@ -20,7 +21,7 @@ SETTINGS_HEADING: Final = """# Settings of clients
 
 Written by `make docs` from the tables in the source. Names, types, defaults and bounds are those of
 Kafka 4.1's clients. Kafka does not have `buffer.full.policy`, `corrupt.batch.policy`,
-`exit.flush.timeout.ms` and the settings of the spool.
+`exit.flush.timeout.ms` and the settings of the spool and of the trace.
 
 A client takes them in a mapping, with Kafka's names, or as keywords with underscores for dots; the
 keywords win: `Producer({"linger.ms": 20}, batch_size=65536)`. Values may be text or Python values:
@@ -44,6 +45,7 @@ AREAS: Final[tuple[tuple[str, SettingTable], ...]] = (
     ("For a producer", PRODUCER_ONLY_SETTINGS),
     ("For a producer with a spool", SPOOL_SETTINGS),
     ("For a consumer", CONSUMER_ONLY_SETTINGS),
+    ("For the trace of a producer or a consumer", TRACE_SETTINGS),
     ("For an admin", ADMIN_ONLY_SETTINGS),
 )
 

@@ -19,7 +19,9 @@ from headwater.broker.settings.rows.metrics import METRICS_SETTINGS
 from headwater.broker.settings.rows.network import NETWORK_SETTINGS
 from headwater.broker.settings.rows.replication import REPLICATION_SETTINGS
 from headwater.broker.settings.rows.requests import REQUEST_SETTINGS
+from headwater.broker.settings.rows.telemetry import TELEMETRY_SETTINGS
 from headwater.broker.settings.rows.topic_creation import TOPIC_CREATION_SETTINGS
+from headwater.broker.settings.rows.trace import TRACE_SETTINGS
 from headwater.broker.settings.tables import BROKER_SETTINGS, TOPIC_SETTINGS
 from headwater.storage.log_settings import LOG_SETTINGS
 
@@ -52,7 +54,9 @@ _AREAS: Final[tuple[tuple[str, SettingTable], ...]] = (
     ("logs", LOG_SETTINGS),
     ("groups, offsets and transactions", COORDINATOR_SETTINGS),
     ("metrics", METRICS_SETTINGS),
+    ("metrics of clients", TELEMETRY_SETTINGS),
     ("audit", AUDIT_SETTINGS),
+    ("trace", TRACE_SETTINGS),
     ("the delay service beside it", DELAY_SERVICE_SETTINGS),
     ("taken from configurations of Kafka", ACCEPTED_SETTINGS),
 )
@@ -86,7 +90,9 @@ def _without_effect() -> str:
         if row.without_effect and row.name not in reasons
     }
     reasons |= {
-        f"{row.name} (client metrics)": row.without_effect for row in CLIENT_METRICS_SETTINGS
+        f"{row.name} (client metrics)": row.without_effect
+        for row in CLIENT_METRICS_SETTINGS
+        if row.without_effect
     }
     return without_effect_table(reasons)
 

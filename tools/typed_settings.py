@@ -18,6 +18,7 @@ from headwater.client.settings.admin_settings import ADMIN_ONLY_SETTINGS
 from headwater.client.settings.common_settings import COMMON_SETTINGS
 from headwater.client.settings.consumer_settings import CONSUMER_ONLY_SETTINGS
 from headwater.client.settings.producer_settings import PRODUCER_ONLY_SETTINGS
+from headwater.client.settings.trace_settings import TRACE_SETTINGS
 from headwater.client.spool.settings import SPOOL_SETTINGS
 
 MODULE: Final = Path(__file__).parents[1] / "src" / "headwater" / "client" / "settings" / "typed.py"
@@ -51,13 +52,13 @@ _CLASSES: Final = (
         "ProducerSettings",
         _COMMON,
         "For `Producer` and `AsyncProducer`.",
-        (PRODUCER_ONLY_SETTINGS, SPOOL_SETTINGS),
+        (PRODUCER_ONLY_SETTINGS, SPOOL_SETTINGS, TRACE_SETTINGS),
     ),
     _Class(
         "ConsumerSettings",
         _COMMON,
         "For `Consumer` and `AsyncConsumer`.",
-        (CONSUMER_ONLY_SETTINGS,),
+        (CONSUMER_ONLY_SETTINGS, TRACE_SETTINGS),
     ),
     _Class("AdminSettings", _COMMON, "For `Admin` and `AsyncAdmin`.", (ADMIN_ONLY_SETTINGS,)),
 )
@@ -74,6 +75,7 @@ _KIND_TYPES: Final = {
     SettingKind.STRING: "str",
     SettingKind.INT: "int | str",
     SettingKind.LONG: "int | str",
+    SettingKind.DOUBLE: "float | str",
     SettingKind.LIST: "str | Sequence[str]",
     SettingKind.CLASS: "str",
 }

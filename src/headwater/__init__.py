@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from headwater.client.producer.record_metadata import RecordMetadata
     from headwater.client.settings.typed import AdminSettings, ConsumerSettings, ProducerSettings
     from headwater.client.spool.files.refused_log import RefusedRecord, read_refused
+    from headwater.client.tracing.trace_context import TraceContext, current_trace
 
 __version__ = "0.9.0"
 
@@ -94,7 +95,9 @@ _MODULES = {
     "StringDeserializer": "client.consumer.deserializers",
     "StringSerializer": "client.producer.intake.serializers",
     "TopicPartition": "base.ids",
+    "TraceContext": "client.tracing.trace_context",
     "WorkerPool": "client.consumer.workers.pool",
+    "current_trace": "client.tracing.trace_context",
     "read_refused": "client.spool.files.refused_log",
 }
 
@@ -139,8 +142,10 @@ __all__ = [
     "StringDeserializer",
     "StringSerializer",
     "TopicPartition",
+    "TraceContext",
     "WorkerPool",
     "__version__",
+    "current_trace",
     "read_refused",
 ]
 

@@ -30,6 +30,6 @@ def test_every_extra_that_the_source_names_is_one() -> None:
         for text in texts
         for name in re.findall(r'(?:missing_package\(.*|how_to_install\()"(\w+)"\)', text)
     }
-    assert named == {"arrow", "demo", "spark"} and named <= known
+    assert named == {"arrow", "demo", "otel", "spark"} and named <= known
     # There is no such name on an index of packages.
     assert not [text for text in texts if re.search(r"pip install.{0,4}headwater\b(?!-)", text)]

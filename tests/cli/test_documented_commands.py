@@ -22,7 +22,7 @@ def commands(*pages: str) -> list[str]:
 
 
 def clients() -> list[str]:
-    found = commands("groups.md", "cluster.md", "dead-letters.md")
+    found = commands("groups.md", "cluster.md", "dead-letters.md", "trace.md")
     return sorted({line for line in found if not line.startswith(SERVERS)})
 
 

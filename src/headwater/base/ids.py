@@ -17,6 +17,8 @@ METADATA_TOPIC_ID: Final = uuid.UUID(int=1)
 METADATA_TOPIC: Final = "__cluster_metadata"
 #: How the topics of delay services begin, which clients write to though they are internal.
 DELAY_TOPIC_PREFIX: Final = "__delay_"
+#: Where traced clients write what they do with records.
+TRACE_TOPIC: Final = "__trace"
 
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 # Only the canonical spelling of a number is accepted ("3", not "03"), so that no two directories

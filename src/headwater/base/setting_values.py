@@ -78,6 +78,9 @@ class SettingValues:
     def optional_integer(self, name: str) -> int | None:
         return self._optional(name, int)
 
+    def optional_number(self, name: str) -> float | None:
+        return self._optional(name, float)
+
     def optional_text(self, name: str) -> str | None:
         return self._optional(name, str)
 

@@ -48,6 +48,11 @@ SUBCOMMANDS: Final = {
     "zookeeper": Subcommand(
         "zookeeper.command", "Run a ZooKeeper, or an ensemble, for development."
     ),
+    "metadata": Subcommand(
+        "metadata.command",
+        "Export the metadata store to a file, import it into another store.",
+        words=("export", "import", "check"),
+    ),
     "topics": Subcommand(
         "topics.command",
         "Create, list, describe, alter and delete topics.",
@@ -85,18 +90,29 @@ SUBCOMMANDS: Final = {
     "audit": Subcommand(
         "audit.command",
         "Tell whether records are lost, doubled or late between producers and groups.",
-        words=("topic",),
+        words=("topic", "ids", "canary", "watch", "replicas"),
+    ),
+    "trace": Subcommand(
+        "trace.command",
+        "Tell the whole way of one message, and which messages were slow.",
+        words=("show", "slow"),
     ),
     "elect-leaders": Subcommand("elections.command", "Have partitions elect their leaders."),
+    "cluster": Subcommand(
+        "cluster.command", "Show how a cluster is, once or all the time.", words=("status",)
+    ),
     "brokers": Subcommand(
         "brokers.command",
-        "List brokers, give a new one its share, empty one, even the load out.",
-        words=("list", "add-share", "drain", "balance", "restart-check"),
+        "List brokers, give a new one its share, empty one, restart and retire them.",
+        words=(
+            *("list", "describe", "add-share", "drain", "balance", "raise-factor"),
+            *("restart-check", "rolling-restart", "unregister"),
+        ),
     ),
     "reassign": Subcommand(
         "reassign.command",
         "Have partitions move to other brokers.",
-        words=("execute", "status", "cancel"),
+        words=("plan", "execute", "status", "throttle", "cancel"),
     ),
     "groups": Subcommand(
         "groups.command",

@@ -135,8 +135,3 @@ def test_credentials(tmp_path: Path) -> None:
         assert all(each.error_message for each in changed.results)
 
     run_with_broker(tmp_path, scenario)
-
-
-def test_clients_are_not_told_of_what_nobody_receives() -> None:
-    assert ApiKey.GET_TELEMETRY_SUBSCRIPTIONS not in CARDS
-    assert ApiKey.PUSH_TELEMETRY not in CARDS

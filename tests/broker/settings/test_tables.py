@@ -11,6 +11,7 @@ OURS = {
     "audit.bucket.ms",
     "audit.enable",
     "audit.retention.ms",
+    "audit.time",
     "audit.topic.num.partitions",
     "audit.topic.replication.factor",
     "delay.service.enable",
@@ -38,6 +39,13 @@ OURS = {
     "metrics.partitions.max",
     "socket.answer.progress.timeout.ms",
     "socket.request.progress.timeout.ms",
+    "telemetry.enable",
+    "telemetry.otlp.endpoint",
+    "telemetry.series.max",
+    "trace.retention.ms",
+    "trace.sample",
+    "trace.topic.num.partitions",
+    "trace.topic.replication.factor",
     "zookeeper.digest.password",
     "zookeeper.digest.user",
 }
@@ -118,6 +126,7 @@ def test_bounds_are_kafkas(name: str) -> None:
 
 def test_topics_have_kafkas_settings() -> None:
     assert {row.name for row in TOPIC_SETTINGS} == {
+        "audit.time",
         "cleanup.policy",
         "compression.gzip.level",
         "compression.lz4.level",
@@ -169,6 +178,7 @@ def test_topics_have_kafkas_settings() -> None:
         "segment.index.bytes",
         "segment.jitter.ms",
         "segment.ms",
+        "trace.sample",
         "unclean.leader.election.enable",
     }
     assert TOPIC_SETTINGS["min.insync.replicas"].default == 1

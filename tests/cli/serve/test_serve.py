@@ -41,7 +41,7 @@ def settings_of(
     )
     names = (
         *("listeners", "log.dirs", "log.dir", "broker.id", "node.id", "num.partitions"),
-        "zookeeper.connect",
+        *("zookeeper.connect", "trace.sample"),
     )
     return {name: values.render(name) for name in names}
 
@@ -51,6 +51,12 @@ def test_without_options_it_is_a_broker_for_this_machine_only() -> None:
     assert settings["listeners"] == DEFAULT_LISTEN
     assert settings["log.dirs"] == os.path.abspath("headwater-data")
     assert settings["broker.id"] == "-1"
+
+
+def test_a_broker_for_development_has_all_records_traced() -> None:
+    assert settings_of()["trace.sample"] == "1.0"
+    assert settings_of(assignments=["trace.sample=0.5"])["trace.sample"] == "0.5"
+    assert settings_of(zookeeper="localhost:2181")["trace.sample"] == "0.01"
 
 
 def test_flags_beat_assignments_and_assignments_beat_the_file(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ _INTERNAL_REPLICAS = (
     "offsets.topic.replication.factor",
     "transaction.state.log.replication.factor",
     "audit.topic.replication.factor",
+    "trace.topic.replication.factor",
 )
 _LISTENER_SETTINGS = ("listeners", "advertised.listeners")
 

@@ -9,10 +9,12 @@ from collections.abc import Mapping, Sequence
 from headwater.base.printable import printable
 from headwater.base.settings import SettingError, SettingValues
 from headwater.broker.settings.configuration import Configuration
+from headwater.broker.settings.rows.trace import DEVELOPMENT_SAMPLE
 from headwater.cli.serve.command import DEFAULT_DATA_DIR, DEFAULT_LISTEN
 from headwater.cli.serve.environment_settings import SOURCE, environment_settings
 
 COMMAND_LINE = "the command line"
+DEVELOPMENT = "development without ZooKeeper"
 
 
 def serve_settings(
@@ -56,6 +58,9 @@ def serve_settings(
     if zookeeper is not None:
         flags["zookeeper.connect"] = zookeeper
     configuration.read_texts(flags, COMMAND_LINE)
+    if not {"zookeeper.connect", "trace.sample"} & configuration.values.sources.keys():
+        # One broker, or a few in one process, on a store of their own: somebody develops.
+        configuration.read_texts({"trace.sample": DEVELOPMENT_SAMPLE}, DEVELOPMENT)
     return configuration.settle()
 
 

@@ -15,6 +15,7 @@ from headwater.broker.access.authorized_operations import (
 from headwater.broker.access.operations import Access, Operation, Resource
 from headwater.broker.handlers.cards.all_cards import AREAS, CARDS, cards_by_key
 from headwater.broker.handlers.cards.api_card import ApiCard
+from headwater.broker.wiring.telemetry import TELEMETRY_APIS
 from headwater.wire.api_keys import INTER_BROKER_APIS, ApiKey, VersionRange
 
 OPERATIONS = {
@@ -78,4 +79,4 @@ def test_what_needs_no_access() -> None:
     open_to_all = {api_key for api_key, card in CARDS.items() if not card.access}
     # Tokens belong to whoever asked for them.
     of_tokens = {api_key for api_key in CARDS if api_key.name.endswith("_DELEGATION_TOKEN")}
-    assert open_to_all == {ApiKey.API_VERSIONS, ApiKey.PROVE_BROKER} | of_tokens
+    assert open_to_all == {ApiKey.API_VERSIONS, ApiKey.PROVE_BROKER, *TELEMETRY_APIS} | of_tokens
