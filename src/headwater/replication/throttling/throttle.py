@@ -89,8 +89,3 @@ class Throttle:
             self._listed_rate.record(size_bytes, now_ms)
         if is_added and reasons.move_rate:
             self._added_rate.record(size_bytes, now_ms)
-
-    def rates(self) -> tuple[float, float]:
-        """Bytes a second, as they are now: of listed replicas, and of those that are added."""
-        now_ms = self._clock.monotonic_ms()
-        return self._listed_rate.per_second(now_ms), self._added_rate.per_second(now_ms)
