@@ -85,6 +85,7 @@ class Admin:
     elect_leaders = _waiting(AsyncAdmin.elect_leaders)
     alter_partition_reassignments = _waiting(AsyncAdmin.alter_partition_reassignments)
     list_partition_reassignments = _waiting(AsyncAdmin.list_partition_reassignments)
+    takes_throttles = _waiting(AsyncAdmin.takes_throttles)
     throttle_partition_reassignments = _waiting(AsyncAdmin.throttle_partition_reassignments)
 
     describe_configs = _waiting(AsyncAdmin.describe_configs)
