@@ -12,6 +12,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
+from headwater.base.extras import MissingPackageError
 from headwater.base.settings import SettingError
 from headwater.client.consumer.consumer import Consumer
 from headwater.client.producer.producer import Producer
@@ -183,5 +184,5 @@ def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ImportError
 
     monkeypatch.setattr(otlp_spans, "OtlpSpans", missing)
-    with pytest.raises(SettingError, match=r"pip install 'headwater\[otel\]'"):
+    with pytest.raises(MissingPackageError, match=r"pip install '\.\[otel\]'"):
         Producer({"trace.enable": True, "trace.otlp.endpoint": "http://127.0.0.1:4318"})

@@ -202,10 +202,11 @@ def test_a_send_that_fails_is_told_though_it_is_not_sampled(bootstrap: str, topi
             producer.send(topic, bytes(9_000), partition=7)
     steps = read_traces(bootstrap).of(topic)
     assert [step.step for step in steps] == [FAILED] * 2
-    assert [(step.error or "").partition(":")[0] for step in steps] == [
+    # They are of two traces, and may be of one millisecond.
+    assert {(step.error or "").partition(":")[0] for step in steps} == {
         "MessageTooLargeError",
         "UnknownTopicError",
-    ]
+    }
 
 
 def test_batches_that_fail_are_told(bootstrap: str, topic: str) -> None:
