@@ -105,12 +105,13 @@ class SimulatedProcess:
                 continue
             # Tasks have no public way to say that nobody will miss them.
             task._log_destroy_pending = False  # type: ignore[attr-defined]
-            coroutine = task.get_coro()
+            close = getattr(task.get_coro(), "close", None)
+            if close is None:
+                continue
             for _ in range(_CLOSES_MAX):
                 with contextlib.suppress(BaseException):
-                    if coroutine is not None and hasattr(coroutine, "close"):
-                        self.context.run(coroutine.close)
-                    break
+                    self.context.run(close)
+                    break  # Unless it has waited again, in a `finally` clause.
 
 
 def current_process() -> SimulatedProcess | None:

@@ -39,6 +39,13 @@ def _write(cluster: BrokerCluster, count: int, topic: str = "orders") -> None:
         _partition(cluster, 1, topic).append(batch_of(bytes(100)), acks=1, now_ms=_NOW_MS)
 
 
+async def _write_for_all(cluster: BrokerCluster, topic: str = "orders") -> None:
+    """Much, which all in sync have: who comes with less is behind."""
+    _write(cluster, _MANY, topic)
+    leading = _partition(cluster, 1, topic)
+    await cluster.until(lambda: leading.high_watermark == leading.log_end_offset)
+
+
 def _copy_one_batch(cluster: BrokerCluster, broker_id: int) -> None:
     """What a follower's fetcher does, which stands still."""
     own, leading = _partition(cluster, broker_id), _partition(cluster, 1)
@@ -111,7 +118,7 @@ def test_a_broker_that_has_come_back(tmp_path: Path) -> None:
         await cluster.until(lambda: 3 not in cluster.partition("events").isr)
         await cluster.until(lambda: 3 not in cluster.partition("orders").isr)
         for topic in ("orders", "events"):
-            _write(cluster, _MANY, topic)
+            await _write_for_all(cluster, topic)
         await cluster.start(3)
         found = await _while_it_copies(cluster)
         assert "Broker 3 was away and catches up with all that it follows: " in _told(found, NOTE)
@@ -127,7 +134,7 @@ def test_replicas_that_are_new(tmp_path: Path) -> None:
         await cluster.stop(3)
         await cluster.until(lambda: 3 not in cluster.partition("orders").isr)
         await cluster.until(lambda: 3 not in cluster.partition("events").isr)
-        _write(cluster, _MANY)
+        await _write_for_all(cluster)
         # As after a raised factor: of one topic it has nothing, of the other all.
         shutil.rmtree(tmp_path / "broker-3" / "orders-0")
         await cluster.start(3)

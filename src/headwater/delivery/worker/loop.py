@@ -77,15 +77,21 @@ class WorkerLoop:
     async def run(self) -> None:
         """Until `stop`; raises what does not pass."""
         self._state = "running"
+        is_abandoned = False
         try:
             await self._settler.start()
             self._crew.start()
             while not self._is_stopping and self._crew.failure is None:
                 await self._turn()
+        except GeneratorExit:
+            # The event loop is gone, and with it all that could be waited for.
+            is_abandoned = True
+            raise
         finally:
             self._state = "stopping"
             try:
-                await self._end()
+                if not is_abandoned:
+                    await self._end()
             finally:
                 self._state = "ended"
         if self._crew.failure is not None:
