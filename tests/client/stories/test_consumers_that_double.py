@@ -218,7 +218,8 @@ def test_a_rebalance_gives_processed_messages_to_another_member(topic: str, make
     first, second = _share_with_another(topic, make, None, enable_auto_commit=False)
     try:
         second.wait(lambda poller: len(poller.records) >= _COUNT // 2, "it processes them again")
-        assert _numbers(first)[:_COUNT] == list(range(_COUNT))
+        # It may have begun its own partition anew, too: nothing was committed.
+        assert set(_numbers(first)) == set(range(_COUNT))
         assert len(_numbers(first, second)) > _COUNT
     finally:
         first.close()
