@@ -150,6 +150,10 @@ def test_who_traces_nothing_makes_no_producer() -> None:
 
 
 def test_nothing_is_written_after_the_end_of_the_loop() -> None:
-    writers: list[TraceWriter] = []
-    run(lambda writer, _: writers.append(writer))
-    writers[0].put([step(1)], [])
+    met: list[tuple[TraceWriter, FakeProducer]] = []
+    run(lambda writer, producer: met.append((writer, producer)), steps_max=2)
+    [(writer, producer)] = met
+    writer.put([step(1), step(2)], [])
+    writer.put([step(3)], [])
+    assert producer.times == []
+    assert writer.dropped_count == 1, "what waits has its bound there too"

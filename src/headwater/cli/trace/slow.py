@@ -91,7 +91,10 @@ async def _that_are_there(
 
 def _remarks(step: str, has_steps: bool, has_audit: bool, found: list[SlowMessage]) -> list[str]:
     if not has_steps and not has_audit:
-        return ["There is no topic __audit and no __trace: nobody tells how slow messages were."]
+        return [
+            "There is no topic __audit and no __trace: nobody tells how slow messages were. "
+            "Headwater makes the first a minute after its first record."
+        ]
     if not found and step == HANDLING:
         return ["Nobody told how long handling took: see trace.enable of consumers and workers."]
     if not found:

@@ -294,8 +294,8 @@ class Investigation:
     def _audit_notes(self, stations: Sequence[Station], audit: AuditRows) -> list[str]:
         if not audit.is_there:
             return [
-                "There is no topic __audit: nobody tells when it was appended and replicated, and "
-                "when groups were past it."
+                "There is no topic __audit, so nobody tells when it was appended and replicated, "
+                "and when groups were past it. Headwater makes it a minute after its first record."
             ]
         notes = []
         if not all(_is_published(each) for each in stations):
