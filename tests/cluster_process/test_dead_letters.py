@@ -23,8 +23,8 @@ def test_kills_while_letters_are_moved(cluster: HeadwaterCluster) -> None:
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     storm = DeadLetterStorm(cluster, f"storm-{seed}", seed)
-    kills = rounds(small=2, full=25)
-    figures = storm.run(kills, rounds(small=1_000, full=15_000))
+    kills = rounds(small=2, full=12)
+    figures = storm.run(kills, rounds(small=1_000, full=6_000))
     print(figures)
     # That each is where it belongs, once, the storm has found out.
     assert figures.letter_count > figures.shown_count > 0

@@ -25,8 +25,8 @@ def test_kills_in_the_midst_of_the_hand_over(
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     topic = new_topic(delay_mode="header")
-    kills = rounds(small=3, full=25)
-    figures = DelayedStorm(cluster, topic, seed).run(kills, rounds(small=2_000, full=15_000))
+    kills = rounds(small=3, full=12)
+    figures = DelayedStorm(cluster, topic, seed).run(kills, rounds(small=2_000, full=6_000))
     print(figures)
     # That each came once and none early, the storm has found out.
     assert figures.kill_count == kills

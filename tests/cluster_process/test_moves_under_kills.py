@@ -123,7 +123,7 @@ def test_nothing_is_lost_while_everything_moves_and_brokers_die(
                 mover.move(_turned(turn + 1))
                 mover.move({number: [_FOURTH, *each[:2]] for number, each in _turned(turn).items()})
                 mover.move(_turned(turn + 2))
-            killer.wait_for(rounds(small=2, full=20))
+            killer.wait_for(rounds(small=2, full=12))
         assert fourth.stop() == 0, fourth.tail()
         cluster.heal()
         mover.move(_turned(0))

@@ -25,8 +25,8 @@ def test_kills_of_workers_and_brokers(cluster: HeadwaterCluster, tmp_path: Path)
     print(f"seed {seed}")
     worker_count = rounds(small=2, full=3)
     storm = WorkerStorm(cluster, f"storm-{seed}", tmp_path / "runs", seed, worker_count)
-    kills = rounds(small=2, full=30)
-    figures = storm.run(kills, rounds(small=200, full=15_000))
+    kills = rounds(small=2, full=12)
+    figures = storm.run(kills, rounds(small=200, full=6_000))
     print(figures)
     # That each has one outcome the storm has found out.
     assert figures.kill_count == kills

@@ -204,7 +204,7 @@ def directories_below(disk: FaultyDisk, path: str) -> list[str]:
 
 
 def test_no_mix_of_moves_and_syncs_loses_or_doubles_a_file() -> None:
-    for seed in range(rounds(100, 1_000)):
+    for seed in range(rounds(100, 500)):
         rng = Random(seed)
         disk = FaultyDisk(directories=["/0/1/2", "/3"])
         for number in range(5):

@@ -9,7 +9,7 @@ from tests.support.tiers import rounds
 
 @pytest.mark.parametrize("group", range(4))
 def test_transactions_equal_the_model_through_crashes(group: int) -> None:
-    seeds_per_group = rounds(small=25, full=1_000)
+    seeds_per_group = rounds(small=25, full=400)
     crash_count = 0
     for seed in range(group * seeds_per_group, (group + 1) * seeds_per_group):
         campaign = TransactionCampaign(seed)

@@ -18,8 +18,8 @@ from tests.support.brokers.clusters import KINDS, Cluster, running_cluster
 from tests.support.redrives import LetterBox
 from tests.support.tiers import rounds
 
-LETTERS = rounds(small=600, full=20_000)
-KILLS = rounds(small=3, full=25)
+LETTERS = rounds(small=600, full=6_000)
+KILLS = rounds(small=3, full=12)
 
 #: Small transactions, so that there are many moments; it says when it has begun.
 RUNNER = """

@@ -22,7 +22,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 def test_the_audit_tells_what_is_stored_whatever_happens() -> None:
     compared_count = crash_count = host_count = 0
-    for seed in range(rounds(small=4, full=300)):
+    for seed in range(rounds(small=4, full=120)):
         campaign = AuditCampaign(seed)
         campaign.run(event_count=8)
         compared_count += campaign.compared_count

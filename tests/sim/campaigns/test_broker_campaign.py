@@ -4,7 +4,7 @@ from tests.support.tiers import rounds
 
 def test_the_broker_keeps_its_promises_whatever_happens() -> None:
     crash_count = acknowledged_count = 0
-    for seed in range(rounds(small=12, full=270)):
+    for seed in range(rounds(small=12, full=150)):
         campaign = BrokerCampaign(seed)
         campaign.run()
         crash_count += campaign.crash_count

@@ -6,7 +6,7 @@ from tests.support.tiers import rounds
 def test_our_own_client_copies_everything_once_whatever_happens() -> None:
     broker_crash_count = client_crash_count = 0
     endings = dict.fromkeys(Ending, 0)
-    for seed in range(rounds(small=8, full=130)):
+    for seed in range(rounds(small=8, full=80)):
         campaign = ClientCampaign(seed)
         campaign.run()
         broker_crash_count += campaign.crash_count

@@ -11,7 +11,7 @@ PARTS = rounds(small=1, full=4)
 def test_a_cluster_keeps_its_promises_whatever_happens(part: int) -> None:
     crash_count = acknowledged_count = leader_count = expired_count = 0
     event_counts: dict[str, int] = {}
-    for seed in range(part, rounds(small=48, full=1_200), PARTS):
+    for seed in range(part, rounds(small=48, full=600), PARTS):
         campaign = ClusterCampaign(seed)
         campaign.run(event_count=5)
         crash_count += campaign.crash_count
@@ -29,7 +29,7 @@ def test_a_cluster_keeps_its_promises_whatever_happens(part: int) -> None:
 
 
 def test_long_trouble_is_survived_too() -> None:
-    for seed in range(100_000, 100_000 + rounds(small=3, full=40)):
+    for seed in range(100_000, 100_000 + rounds(small=3, full=16)):
         campaign = ClusterCampaign(seed)
         campaign.run(event_count=40)
         assert campaign.world.history.acknowledged_count > 0

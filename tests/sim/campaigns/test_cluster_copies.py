@@ -11,7 +11,7 @@ PARTS = rounds(small=1, full=2)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_everything_is_copied_once_while_coordinators_move(part: int) -> None:
     crash_count = committed_count = 0
-    for seed in range(part, rounds(small=8, full=80), PARTS):
+    for seed in range(part, rounds(small=8, full=50), PARTS):
         campaign = ClusterCopyCampaign(seed)
         campaign.run(event_count=12)
         crash_count += campaign.cluster.crash_count

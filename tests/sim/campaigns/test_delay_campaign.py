@@ -14,7 +14,7 @@ def test_delayed_messages_come_once_and_in_time_whatever_happens(part: int) -> N
     crash_count = delivered_count = cancelled_count = change_count = state_count = 0
     rolled_count = deleted_count = 0
     event_counts: dict[str, int] = {}
-    for seed in range(part, rounds(small=5, full=600), PARTS):
+    for seed in range(part, rounds(small=5, full=300), PARTS):
         campaign = DelayCampaign(seed)
         campaign.run(event_count=6)
         crash_count += campaign.crash_count

@@ -6,7 +6,7 @@ from tests.support.tiers import rounds
 def test_everything_is_copied_once_whatever_happens() -> None:
     broker_crash_count = client_crash_count = generation_count = 0
     endings = dict.fromkeys(Ending, 0)
-    for seed in range(rounds(small=8, full=100)):
+    for seed in range(rounds(small=8, full=60)):
         campaign = ExactlyOnceCampaign(seed)
         campaign.run()
         broker_crash_count += campaign.crash_count

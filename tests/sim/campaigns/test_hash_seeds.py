@@ -9,7 +9,7 @@ from tests.support.tiers import rounds
 
 def test_a_seed_is_the_same_in_every_process() -> None:
     """A single test, since what takes time is to import and to start: it is done once for all."""
-    seeds = range(2, 2 + rounds(small=1, full=15))
+    seeds = range(2, 2 + rounds(small=1, full=5))
     first, *others = run_in_processes(range(1, 1 + rounds(2, 3)), list(CAMPAIGNS), seeds)
     for other in others:
         assert other == first

@@ -6,7 +6,7 @@ from tests.support.tiers import rounds
 
 def test_moves_keep_every_promise_whatever_happens() -> None:
     begun_count = cancelled_count = throttled_count = acknowledged_count = 0
-    for seed in range(rounds(small=8, full=600)):
+    for seed in range(rounds(small=8, full=200)):
         campaign = ReassignmentCampaign(seed)
         campaign.run(event_count=5)
         begun_count += campaign.operator.begun_count
@@ -21,7 +21,7 @@ def test_moves_keep_every_promise_whatever_happens() -> None:
 
 
 def test_long_trouble_is_survived_too() -> None:
-    for seed in range(200_000, 200_000 + rounds(small=1, full=30)):
+    for seed in range(200_000, 200_000 + rounds(small=1, full=12)):
         campaign = ReassignmentCampaign(seed)
         campaign.run(event_count=40)
         assert campaign.operator.begun_count > 0

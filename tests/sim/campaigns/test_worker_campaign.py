@@ -29,7 +29,7 @@ from tests.support.tiers import full_tier, rounds
 #: The seeds are run in so many parts, which may run at the same time.
 PARTS = rounds(small=1, full=4)
 #: The few of the small tier show much.
-SEEDS = list(range(400)) if full_tier() else [0, 1, 5]
+SEEDS = list(range(200)) if full_tier() else [0, 1, 5]
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

@@ -15,7 +15,7 @@ from tests.support.tiers import rounds
 
 @pytest.mark.parametrize("group", range(4))
 def test_directories_equal_their_model_through_crashes(group: int) -> None:
-    seeds_per_group = rounds(small=15, full=300)
+    seeds_per_group = rounds(small=15, full=150)
     crash_count = 0
     for seed in range(group * seeds_per_group, (group + 1) * seeds_per_group):
         campaign = DirectoryCampaign(seed)
