@@ -7,7 +7,18 @@ import ast
 from pathlib import Path
 
 _SOURCE = Path(__file__).parent.parent / "src" / "headwater"
-_LAYERS = ("base", "wire", "net", "storage", "cluster", "replication", "coordinator", "broker")
+_LAYERS = (
+    "base",
+    "wire",
+    "net",
+    "storage",
+    "cluster",
+    "replication",
+    "delay",
+    "coordinator",
+    "audit",
+    "broker",
+)
 _STARTS = ("create_task", "ensure_future")
 
 #: How many tasks a module starts by itself, and who hears of their ends.
@@ -22,6 +33,8 @@ _SHORT_LIVED = {
     "cluster/member.py": (2, "the start; when it is over the membership is watched"),
     "cluster/store/embedded/store.py": (1, "all who wait for the round, and who come later"),
     "cluster/store/zookeeper/connector.py": (1, "whoever begins the session"),
+    "delay/checkpointing.py": (1, "the partition's own task, at its next round"),
+    "delay/partition_delays.py": (2, "the partition's own task, at its next round"),
     "net/http_endpoint.py": (1, "the client: it logs and answers what fails"),
     "net/sender.py": (1, "the connection, by a callback"),
     "storage/directories/periodic_tasks.py": (1, "whoever runs them: the first failure ends all"),

@@ -80,7 +80,19 @@ def test_only_the_time_that_was_asked_for_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [b"", b"{", b"[]", b"1", b"\xff", b'{"version":2}', b'{"version":1,"tier":"broker"}']
+    "value",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"1",
+        b"\xff",
+        b'{"version":2}',
+        b'{"version":1,"tier":"broker"}',
+        b'{"version":1,"tier":[]}',
+        b'{"version":1,"tier":{}}',
+        pytest.param(b"[" * 100_000, id="deep"),
+    ],
 )
 def test_what_is_no_row_is_passed_over(value: bytes) -> None:
     assert decode_row(value) is None

@@ -12,6 +12,7 @@ import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.cluster.image.change import ImageChange, ImageEdits
+from headwater.coordinator.key_hash import partition_for
 from headwater.coordinator.outcome import Change, Outcome, ProducerIdentity, Reply
 from headwater.coordinator.runtime import CoordinatorRuntime, RuntimeEnvironment
 from headwater.coordinator.shard_log import ShardLog, ShardLogOptions
@@ -19,11 +20,13 @@ from headwater.coordinator.stored_record import StoredRecord
 from headwater.coordinator.timers import Timers
 from headwater.replication.partition.partition import Partition
 from headwater.storage.errors import LogStorageError
-from headwater.wire.records import Compression, ControlType
+from headwater.wire.records import Compression, ControlType, Record, encode_batch
 from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
 
 TOPIC = "words"
 PARTITIONS = 3
+#: What a shard fails at, as one that was changed carelessly would.
+POISON = b"poison"
 
 
 class Words:
@@ -49,6 +52,8 @@ class Words:
     def replay(
         self, record: StoredRecord, offset: int, producer: ProducerIdentity | None, now_ms: int
     ) -> None:
+        if record.value == POISON:
+            raise TypeError("Nobody understands this.")
         target = self.words if producer is None else self.pending.setdefault(producer, {})
         if record.value is None:
             target.pop(record.key, None)
@@ -159,6 +164,30 @@ def test_what_an_operation_refuses_changes_nothing(tmp_path: Path) -> None:
         assert all(each.log_end_offset == 0 for each in broker.context.partitions)
 
     run(tmp_path, scenario)
+
+
+def test_a_record_that_nobody_understands_costs_its_partition_and_no_other(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(broker: HandlerBroker, runtime: Runtime) -> None:
+        for key in "abcdefgh":
+            await put(runtime, key, "good")
+        poisoned = partition_for("a", PARTITIONS)
+        batch = encode_batch([Record(0, 0, b"a", POISON)])
+        broker.context.partitions.get(TOPIC, poisoned).append(batch, acks=-1, now_ms=0)
+        other = new_runtime(broker)
+        await other.loaded()
+        for key in "abcdefgh":
+            if partition_for(key, PARTITIONS) == poisoned:
+                code = await error_of(put(other, key, "more"))
+                assert code is ErrorCode.NOT_COORDINATOR
+            else:
+                assert await put(other, key, "more") == "good"
+        other.close()
+
+    run(tmp_path, scenario)
+    [line] = [each for each in caplog.records if "could not be loaded" in each.message]
+    assert line.exc_info is not None
 
 
 def test_a_failed_append_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

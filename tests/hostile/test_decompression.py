@@ -11,7 +11,6 @@ import zstandard
 
 from headwater.base.errors import ErrorCode
 from headwater.replication.partition import record_inspections
-from headwater.testing.broker_process import BrokerProcess
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -29,11 +28,15 @@ from headwater.wire.records import (
     encode_batch,
 )
 from headwater.wire.records.batch_header import HEADER_STRUCT, write_crc
+from tests.support.brokers.hostile_broker import (
+    MEBIBYTE,
+    RESIDENT_BYTES_MAX,
+    attacked_broker,
+)
 from tests.support.brokers.running_broker import RunningBroker, run_broker_scenario
 from tests.support.other_clients.confluent import ConfluentClient
 from tests.support.other_clients.raw import RawConnection
 
-MEBIBYTE = 1 << 20
 BOMB_BYTES = 500 * MEBIBYTE
 BOMB_COUNT = 12
 #: What one batch of 128 MiB costs, twice over while its pieces are joined, and some room.
@@ -84,10 +87,10 @@ def test_a_dozen_bombs_take_the_memory_of_one(tmp_path: Path) -> None:
     assert len(bomb) < 64 << 10
     with ExitStack() as stack:
         broker = stack.enter_context(
-            BrokerProcess(tmp_path, settings={"log.cleanup.policy": "compact"})
+            attacked_broker(tmp_path, resident_bytes_max=PEAK_BYTES_MAX + RESIDENT_BYTES_MAX)
         )
         client = ConfluentClient(broker.bootstrap)
-        client.create_topic("kept", BOMB_COUNT)
+        client.create_topic("kept", BOMB_COUNT, settings={"cleanup.policy": "compact"})
         connections = [
             stack.enter_context(RawConnection(broker.bootstrap)) for _ in range(BOMB_COUNT)
         ]

@@ -6,25 +6,28 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from headwater.base.errors import ErrorCode
-from headwater.testing.broker_process import BrokerProcess, wait_until
+from headwater.testing.broker_process import wait_until
 from headwater.wire.messages.find_coordinator import FindCoordinatorRequest
 from headwater.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from tests.support.brokers.hostile_broker import MEBIBYTE, attacked_broker
 from tests.support.other_clients.raw import RawConnection
 from tests.support.worlds.classic_world import ClassicWorld, code
 from tests.support.worlds.consumer_world import Client, ConsumerWorld
 
-MEBIBYTE = 1 << 20
 SMALL = {"group.member.metadata.max.bytes": "1000", "group.metadata.max.bytes": "2500"}
 JOINER_COUNT = 12
 #: Each of the requests is read into memory as a whole, and some at once.
 KEPT_BYTES_MAX = 150 * MEBIBYTE
+#: With the broker itself.
+RESIDENT_BYTES_MAX = 300 * MEBIBYTE
 
 
 def test_a_dozen_joins_of_forty_megabytes_leave_nothing_behind(tmp_path: Path) -> None:
     metadata = bytes(40 * MEBIBYTE)
+    settings = {"group.initial.rebalance.delay.ms": "0"}
     with ExitStack() as stack:
         broker = stack.enter_context(
-            BrokerProcess(tmp_path, settings={"group.initial.rebalance.delay.ms": "0"})
+            attacked_broker(tmp_path, settings=settings, resident_bytes_max=RESIDENT_BYTES_MAX)
         )
 
         def joined_with(connection: RawConnection, group_id: str, content: bytes) -> int:

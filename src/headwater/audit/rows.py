@@ -54,11 +54,12 @@ def decode_row(value: bytes | memoryview | bytearray) -> Row | None:
     """The row of a record; None if it is none, or of a later version."""
     try:
         row = json.loads(bytes(value))
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    if not isinstance(row, dict) or row.get("version") != VERSION or row.get("tier") not in _NAMES:
+    if not isinstance(row, dict) or row.get("version") != VERSION:
         return None
-    return row if _is_sound(row) else None
+    tier = row.get("tier")
+    return row if isinstance(tier, str) and tier in _NAMES and _is_sound(row) else None
 
 
 def read_progress(value: bytes) -> SourceProgress | None:

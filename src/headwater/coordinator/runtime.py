@@ -201,9 +201,18 @@ class CoordinatorRuntime(Generic[S]):
     async def _replay(self, led: _Led[S]) -> None:
         try:
             count = await led.log.replay_into(led.shard)
-        except (KafkaError, OSError) as error:
+        except Exception as error:
+            # A record that nobody understands costs its partition, and not the broker: it would
+            # cost each one that is to lead the partition next, too.
+            expected = isinstance(error, (KafkaError, OSError))
             led.state = _State.FAILED
-            _logger.error("%s-%d could not be loaded: %s", self.topic, led.number, error)
+            _logger.error(
+                "%s-%d could not be loaded: %s",
+                self.topic,
+                led.number,
+                str(error) or type(error).__name__,
+                exc_info=None if expected else error,
+            )
             self._load_ended(led.number)
         else:
             if self._led.get(led.number) is led:

@@ -24,7 +24,9 @@ from headwater.wire.messages.consumer_group_describe import (
 async def handle(
     request: ConsumerGroupDescribeRequest, context: RequestContext
 ) -> ConsumerGroupDescribeResponse:
-    described = await asyncio.gather(*(_describe(name, context) for name in request.group_ids))
+    # Who names a group twice is told once: the answer may be a thousand times the question.
+    names = dict.fromkeys(request.group_ids)
+    described = await asyncio.gather(*(_describe(name, context) for name in names))
     for group in described:
         if request.include_authorized_operations and not group.error_code:
             group.authorized_operations = GROUP_OPERATIONS

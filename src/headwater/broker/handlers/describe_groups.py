@@ -21,7 +21,9 @@ from headwater.wire.messages.describe_groups import (
 
 
 async def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
-    described = await asyncio.gather(*(_describe(name, context) for name in request.groups))
+    # Who names a group twice is told once: the answer may be a thousand times the question.
+    names = dict.fromkeys(request.groups)
+    described = await asyncio.gather(*(_describe(name, context) for name in names))
     for group in described:
         if request.include_authorized_operations and not group.error_code:
             group.authorized_operations = GROUP_OPERATIONS

@@ -29,7 +29,8 @@ async def handle(
     request: DescribeProducersRequest, context: RequestContext
 ) -> DescribeProducersResponse:
     answers: dict[str, TopicResponse] = {}
-    wanted = (
+    # Who names a partition twice is told once: the answer may be a thousand times the question.
+    wanted = dict.fromkeys(
         (topic.name, number) for topic in request.topics for number in topic.partition_indexes
     )
     async for name, number in in_turns(wanted):

@@ -51,8 +51,10 @@ class _Topic(NamedTuple):
 
 async def handle(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
     if context.api_version >= _BATCHED_SINCE:
+        # Who names a group twice is told once: the answer may be a thousand times the question.
+        asked = {group.group_id: group for group in request.groups}
         groups = await asyncio.gather(
-            *(_batched(group, request.require_stable, context) for group in request.groups)
+            *(_batched(group, request.require_stable, context) for group in asked.values())
         )
         return OffsetFetchResponse(groups=list(groups))
     return await _single(request, context)
@@ -127,10 +129,11 @@ async def _fetch(
 ) -> list[_Topic]:
     if asked.topics is None:
         return _by_topic(await _ask(asked, None, require_stable, context), context)
-    names = [_name(topic, context) for topic in asked.topics]
+    topics = _named_once(asked.topics)
+    names = [_name(topic, context) for topic in topics]
     wanted = [
         WantedOffset(TopicPartition(name, number), topic.topic_id)
-        for topic, name in zip(asked.topics, names, strict=True)
+        for topic, name in zip(topics, names, strict=True)
         if name is not None
         for number in topic.partition_indexes
     ]
@@ -139,7 +142,19 @@ async def _fetch(
         _failed(topic, ErrorCode.UNKNOWN_TOPIC_ID)
         if name is None
         else _Topic(topic.name, topic.topic_id, [next(fetched) for _ in topic.partition_indexes])
-        for topic, name in zip(asked.topics, names, strict=True)
+        for topic, name in zip(topics, names, strict=True)
+    ]
+
+
+def _named_once(topics: list[OffsetFetchRequestTopics]) -> list[OffsetFetchRequestTopics]:
+    """The same without repetitions: four bytes of them ask for metadata of kilobytes."""
+    numbers: dict[tuple[str, uuid.UUID], dict[int, None]] = {}
+    for topic in topics:
+        known = numbers.setdefault((topic.name, topic.topic_id), {})
+        known.update(dict.fromkeys(topic.partition_indexes))
+    return [
+        OffsetFetchRequestTopics(name=name, topic_id=topic_id, partition_indexes=list(known))
+        for (name, topic_id), known in numbers.items()
     ]
 
 

@@ -18,15 +18,16 @@ from typing import Final
 from headwater.sim.hostile.client import FuzzClient, read_answer
 from headwater.sim.hostile.frames import HostileCase, HostileFrames
 from headwater.sim.hostile.messages import RandomMessages
-from headwater.testing.broker_process import HOST, BrokerProcess
+from headwater.testing.broker_process import HOST, BrokerProcess, free_port
 from headwater.wire.api_keys import INTER_BROKER_APIS, SCHEMA_VERSIONS, ApiKey, VersionRange
 from headwater.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from headwater.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from headwater.wire.messages.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataResponse,
+from headwater.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
 )
+from headwater.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from headwater.wire.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -37,6 +38,8 @@ from headwater.wire.records import Record, decode_records, encode_batch
 
 HEALTHY_TOPIC: Final = "healthy"
 FUZZ_TOPICS: Final = tuple(f"fuzz-{number}" for number in range(4))
+#: Of those whose records may wait.
+DELAY_MODES: Final = {"fuzz-1": "header", "fuzz-2": "timestamp"}
 PRODUCE_VERSION: Final = 9
 FETCH_VERSION: Final = 12
 #: Those that may leave a request without an answer: acks=0, and fetches that wait for weeks.
@@ -63,7 +66,12 @@ class FuzzReport:
 
 def run_fuzz(seed: int, case_count: int) -> None:
     """A broker of its own under so many cases; raises if anything is wrong."""
-    with TemporaryDirectory() as directory, BrokerProcess(Path(directory)) as broker:
+    # Somebody receives the metrics of clients, so that these APIs are served too.
+    settings = {"metrics.listen": f"{HOST}:{free_port()}"}
+    with (
+        TemporaryDirectory() as directory,
+        BrokerProcess(Path(directory), settings=settings) as broker,
+    ):
         report = asyncio.run(FuzzCampaign(broker, seed).run(case_count))
         assert report.findings == [], f"seed {seed}: {report.findings}"
         check_health(broker, report)
@@ -214,9 +222,18 @@ async def _served_apis(client: FuzzClient) -> list[tuple[ApiKey, VersionRange]]:
 
 async def _create_topics(client: FuzzClient) -> None:
     names = (HEALTHY_TOPIC, *FUZZ_TOPICS)
-    request = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names])
-    answer = await client.ask(request, MetadataResponse, 9)
+    topics = [
+        CreatableTopic(name=name, num_partitions=1, replication_factor=1, configs=_configs(name))
+        for name in names
+    ]
+    request = CreateTopicsRequest(topics=topics, timeout_ms=10_000)
+    answer = await client.ask(request, CreateTopicsResponse, 5)
     assert [topic.error_code for topic in answer.topics] == [0] * len(names)
+
+
+def _configs(topic: str) -> list[CreatableTopicConfig]:
+    mode = DELAY_MODES.get(topic)
+    return [] if mode is None else [CreatableTopicConfig(name="delay.mode", value=mode)]
 
 
 async def _produce(client: FuzzClient, value: bytes) -> int:

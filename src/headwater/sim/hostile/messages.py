@@ -10,12 +10,21 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from headwater.wire.delayed.headers import (
+    DELAY_HEADER,
+    DELAY_ID_HEADER,
+    DELIVER_AT_HEADER,
+    EXPIRE_AT_HEADER,
+)
 from headwater.wire.records import Compression, Record, encode_batch
 from headwater.wire.records.batch_header import ATTRIBUTES_POSITION, write_crc
 from headwater.wire.schema import ZERO_UUID, Field, Message, Struct
 
 #: Nested arrays get shorter, so that a message does not grow out of hand.
 _ARRAY_LENGTHS: Final = ((0, 1, 1, 2, 5), (0, 1, 1, 2), (0, 1, 2), (0, 1))
+#: Some messages say one thing a thousand times.
+_REPEATED_SHARE: Final = 0.02
+_REPEATED_COUNT: Final = 1_000
 _INTEGER_BITS: Final = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 _SETTING_NAMES: Final = (
     "retention.ms",
@@ -51,6 +60,8 @@ _NUMBERS: Final[dict[str, tuple[int, ...]]] = {
     "resource_type": (2, 2, 2, 4, 8, 0, 1, 16, 127),
     "config_operation": (0, 0, 1, 2, 3, 9),
 }
+#: What records ask of a topic that has delays.
+_DELAYS: Final = (b"1h", b"40d", b"50ms", b"1e999", b"-1", b"cancel", b"", b"\xff", b"9" * 400)
 _SETTING_VALUES: Final = ("-1", "0", "1", "1000", "delete", "compact", "zstd", "producer", "x", "")
 
 
@@ -95,6 +106,8 @@ class RandomMessages:
                 return None
         if not field.array:
             return self._single(field, version, depth)
+        if depth == 0 and self._random.random() < _REPEATED_SHARE:
+            return [self._single(field, version, depth + 1)] * _REPEATED_COUNT
         lengths = _ARRAY_LENGTHS[min(depth, len(_ARRAY_LENGTHS) - 1)]
         return [
             self._single(field, version, depth + 1) for _ in range(self._random.choice(lengths))
@@ -137,6 +150,16 @@ class RandomMessages:
             return self._random.choice(_SETTING_VALUES)
         return self._random.choice(("0", "client", *self._topics))
 
+    def _headers(self) -> tuple[tuple[str, bytes | None], ...]:
+        """None, or those of delayed delivery."""
+        source = self._random
+        if source.random() < 0.7:
+            return ()
+        names = (DELAY_HEADER, DELIVER_AT_HEADER, EXPIRE_AT_HEADER, DELAY_ID_HEADER)
+        return tuple(
+            (name, source.choice((*_DELAYS, None))) for name in names if source.random() < 0.5
+        )
+
     def records(self) -> bytes:
         """A record batch, valid or nearly so, or noise."""
         source = self._random
@@ -147,7 +170,7 @@ class RandomMessages:
         batch = bytearray(
             encode_batch(
                 [
-                    Record(number, 1_700_000_000_000 + number, b"key", b"fuzz")
+                    Record(number, 1_700_000_000_000 + number, b"key", b"fuzz", self._headers())
                     for number in range(source.randint(1, 5))
                 ],
                 compression=source.choice(list(Compression)),
