@@ -166,6 +166,8 @@ def test_questions_that_make_no_sense(tmp_path: Path) -> None:
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ]
         assert all(each.error_message for each in answers)
+        answers = await describe(broker, *[ask(offset=3)] * (describe_delayed.QUESTIONS_MAX + 1))
+        assert [each.error_code for each in answers[-2:]] == [0, ErrorCode.INVALID_REQUEST]
         [answer] = await describe(broker, ask(), topic="unknown")
         assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -227,6 +229,10 @@ def test_a_partition_that_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         cancel = AlterDelayedChange(kind=CANCEL, offset=3)
         answer = await alter(broker, cancel, cancel, cancel)
         assert (answer.error_code, answer.results) == (ErrorCode.INVALID_REQUEST, [])
+        by_id = AlterDelayedChange(kind=NOW, sender_id=b"mine")
+        monkeypatch.setattr(alter_delayed, "BY_SENDER_ID_MAX", 1)
+        answer = await alter(broker, by_id, by_id)
+        assert (answer.error_code, answer.results) == (ErrorCode.INVALID_REQUEST, [])
         refusal = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "Not here.")
         delays.at("orders").errors.append(refusal)
         answer = await alter(broker, cancel)
@@ -235,6 +241,21 @@ def test_a_partition_that_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         answer = await alter(broker, cancel, topic="unknown")
         assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert sorted(delays.at("orders").messages) == [3, 4, 5]
+
+    run_with_broker(tmp_path, scenario)
+
+
+def test_a_partition_is_changed_once_in_a_request(tmp_path: Path) -> None:
+    async def scenario(broker: HandlerBroker) -> None:
+        delays = await delaying(broker)
+        now = AlterDelayedPartition(changes=[AlterDelayedChange(kind=NOW, offset=4)])
+        request = AlterDelayedRequest(
+            timeout_ms=10_000, topics=[AlterDelayedTopic(name="orders", partitions=[now])] * 2
+        )
+        answers = (await broker.ask(request, AlterDelayedResponse)).topics
+        codes = [topic.partitions[0].error_code for topic in answers]
+        assert codes == [ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
+        assert len(delays.at("orders").changes) == 1
 
     run_with_broker(tmp_path, scenario)
 

@@ -92,6 +92,18 @@ def test_messages_are_cancelled(running: DelayingBroker, admin: Admin) -> None:
     assert admin.cancel_delayed([in_one]) == {in_one: [OTHER]}
 
 
+def test_more_changes_than_a_broker_takes_at_once(running: DelayingBroker, admin: Admin) -> None:
+    names = [SenderId("orders", b"nobody's %d" % number) for number in range(45)]
+    many = [MessageId("orders", 0, 100 + number) for number in range(1_010)]
+    outcomes = admin.cancel_delayed([*names, *many, FIRST], raise_errors=False)
+    assert len(outcomes) == len(names) + len(many) + 1
+    failed = {
+        name for name, outcome in outcomes.items() if isinstance(outcome, ResourceNotFoundError)
+    }
+    assert failed == {*names, *many}
+    assert FIRST.offset not in running.delays.at("orders").messages
+
+
 def test_what_fails_is_told_or_raised(admin: Admin) -> None:
     outcomes = admin.cancel_delayed(
         ["orders-0@3", "orders-0@99", "orders-1@99"], raise_errors=False

@@ -18,7 +18,7 @@ from headwater.broker.context import RequestContext
 from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
 from headwater.broker.requests.change_log import deed
-from headwater.broker.requests.fair_turns import DESCRIPTIONS_PER_TURN, in_turns
+from headwater.broker.requests.fair_turns import ONE_PER_TURN, in_turns
 from headwater.delay.waiting import Changed, ChangeKind, DelayChange, MessageName
 from headwater.replication.partition.options import ACKS_ALL
 from headwater.replication.waiting.delayed_produce import (
@@ -39,6 +39,8 @@ from headwater.wire.cluster_messages.alter_delayed import (
 
 #: Of one partition in one request, since they are written in one go.
 CHANGES_MAX: Final = 1000
+#: Of these, those that name messages by a sender's id: for each a thousand records may be read.
+BY_SENDER_ID_MAX: Final = 20
 
 
 async def handle(request: AlterDelayedRequest, context: RequestContext) -> AlterDelayedResponse:
@@ -49,7 +51,7 @@ async def handle(request: AlterDelayedRequest, context: RequestContext) -> Alter
         for answer, topic in zip(answers, request.topics, strict=True)
         for asked in topic.partitions
     )
-    async for answer, asked in in_turns(wanted, DESCRIPTIONS_PER_TURN):
+    async for answer, asked in in_turns(wanted, ONE_PER_TURN):
         answer.partitions.append(changes.write(answer.name, asked))
     await changes.wait(request.timeout_ms)
     return AlterDelayedResponse(topics=answers)
@@ -60,18 +62,19 @@ class _Changes:
 
     def __init__(self, context: RequestContext) -> None:
         self._broker = context.broker
+        self._seen: set[tuple[str, int]] = set()
         self._appends: list[tuple[AwaitedAppend, AlteredDelayedPartition]] = []
 
     def write(self, topic: str, asked: AlterDelayedPartition) -> AlteredDelayedPartition:
         """Write one partition's changes; whether they are safe is told later."""
         answer = AlteredDelayedPartition(partition_index=asked.partition_index)
         try:
-            if len(asked.changes) > CHANGES_MAX:
+            if (topic, asked.partition_index) in self._seen:
                 raise KafkaError(
-                    ErrorCode.INVALID_REQUEST,
-                    f"{len(asked.changes)} changes for one partition are too many: send at most "
-                    f"{CHANGES_MAX} at once.",
+                    ErrorCode.INVALID_REQUEST, "The request names this partition twice."
                 )
+            self._seen.add((topic, asked.partition_index))
+            _check_count(asked.changes)
             partition = self._broker.partitions.get(topic, asked.partition_index)
             delays = self._broker.delays.of(partition)
             now_ms = self._broker.clock.wall_ms()
@@ -111,6 +114,22 @@ class _Changes:
         for append, answer in self._appends:
             if append.error is not None:
                 _refuse(answer, append.error)
+
+
+def _check_count(changes: list[AlterDelayedChange]) -> None:
+    if len(changes) > CHANGES_MAX:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"{len(changes)} changes for one partition are too many: send at most {CHANGES_MAX} "
+            "at once.",
+        )
+    by_sender_id = sum(1 for change in changes if change.sender_id)
+    if by_sender_id > BY_SENDER_ID_MAX:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"{by_sender_id} changes by a sender's id for one partition are too many: send at "
+            f"most {BY_SENDER_ID_MAX} at once.",
+        )
 
 
 def _read_change(change: AlterDelayedChange, latest_ms: int) -> DelayChange | KafkaError:

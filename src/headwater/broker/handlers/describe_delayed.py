@@ -6,13 +6,14 @@ keys and ids; `has_more` says where something was left out.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import RequestContext
 from headwater.broker.handlers.cards.all_cards import CARDS
 from headwater.broker.requests.api_handler import ApiHandler
-from headwater.broker.requests.fair_turns import DESCRIPTIONS_PER_TURN, in_turns
+from headwater.broker.requests.fair_turns import ONE_PER_TURN, in_turns
 from headwater.delay.waiting import MessageName, WaitingMessage
 from headwater.wire.api_keys import ApiKey
 from headwater.wire.cluster_messages.describe_delayed import (
@@ -27,6 +28,8 @@ from headwater.wire.cluster_messages.describe_delayed import (
 
 #: Of one partition, since they are read in one go.
 MESSAGES_MAX: Final = 1000
+#: Of one partition in one request, since each may have a thousand records read.
+QUESTIONS_MAX: Final = 20
 #: Of those that are due in one millisecond, so many can be paged through.
 SKIP_MAX: Final = 100_000
 #: Of one answer.
@@ -44,7 +47,7 @@ async def handle(
         for answer, topic in zip(answers, request.topics, strict=True)
         for asked in topic.partitions
     )
-    async for answer, asked in in_turns(wanted, DESCRIPTIONS_PER_TURN):
+    async for answer, asked in in_turns(wanted, ONE_PER_TURN):
         answer.partitions.append(described.partition(answer.name, asked))
     return DescribeDelayedResponse(topics=answers)
 
@@ -54,6 +57,7 @@ class _Described:
 
     def __init__(self, context: RequestContext) -> None:
         self._broker = context.broker
+        self._questions: Counter[tuple[str, int]] = Counter()
         self._count_left = LISTED_MAX
         self._bytes_left = LISTED_BYTES_MAX
 
@@ -61,6 +65,7 @@ class _Described:
         answer = DescribedDelayedPartition(partition_index=asked.partition_index)
         try:
             _check(asked)
+            self._count_question(topic, asked.partition_index)
             partition = self._broker.partitions.get(topic, asked.partition_index)
             delays = self._broker.delays.of(partition)
             # One that is beyond the limit says that there are more.
@@ -83,6 +88,14 @@ class _Described:
             answer.has_more = counts.waiting > 0
         answer.counts = DescribedCounts(**counts._asdict())
         return answer
+
+    def _count_question(self, topic: str, partition: int) -> None:
+        self._questions[topic, partition] += 1
+        if self._questions[topic, partition] > QUESTIONS_MAX:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"One request can put {QUESTIONS_MAX} questions about a partition, and no more.",
+            )
 
     def _listed(self, found: list[WaitingMessage]) -> list[DescribedMessage]:
         listed = []

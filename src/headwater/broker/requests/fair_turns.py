@@ -12,6 +12,8 @@ T = TypeVar("T")
 
 #: A handler spends about ten microseconds on an item, so this is a turn of some milliseconds.
 ITEMS_PER_TURN: Final = 500
+#: For work on an item that reads some thousand records: tens of milliseconds.
+ONE_PER_TURN: Final = 1
 #: For answers that list all settings of each item, which takes half a millisecond.
 DESCRIPTIONS_PER_TURN: Final = 10
 

@@ -33,6 +33,7 @@ from headwater.wire.cluster_messages.describe_delayed import (
 #: What a broker lists in one answer, and how many changes of a partition it takes at once.
 _LISTED_MAX: Final = 10_000
 _CHANGES_MAX: Final = 1000
+_BY_SENDER_ID_MAX: Final = 20
 
 
 class Question(NamedTuple):
@@ -159,7 +160,7 @@ class DelayedRequests(Operations):
         """Make the changes that no attempt was told the results of."""
         while len(attempts.results) < len(changes):
             begin = len(attempts.results)
-            some = changes[begin : begin + _CHANGES_MAX]
+            some = _at_once(changes, begin)
             partition = AlterDelayedPartition(
                 partition_index=key.partition,
                 changes=[AlterDelayedChange(**change._asdict()) for change in some],
@@ -181,6 +182,18 @@ class DelayedRequests(Operations):
                 _altered(result, key, attempts.is_in_doubt) for result in answers[0].results
             ]
             attempts.is_in_doubt = False
+
+
+def _at_once(changes: Sequence[Change], begin: int) -> list[Change]:
+    """As many of the changes that come next as a broker takes in one request."""
+    some: list[Change] = []
+    by_sender_id = 0
+    for change in changes[begin : begin + _CHANGES_MAX]:
+        by_sender_id += bool(change.sender_id)
+        if by_sender_id > _BY_SENDER_ID_MAX:
+            break
+        some.append(change)
+    return some
 
 
 class _Attempts:
