@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,7 @@ def _make_state(connection: RawConnection) -> None:
 
     for key, key_type in ((GROUP, 0), (MEMBER_GROUP, 0), (TRANSACTIONAL_ID, 1)):
         find = FindCoordinatorRequest(key=key, key_type=key_type)
-        wait_until(lambda find=find: is_answered(find, 2), "there is a coordinator")
+        wait_until(partial(is_answered, find, 2), "there is a coordinator")
     commit = OffsetCommitRequest(
         group_id=GROUP,
         topics=[
