@@ -10,6 +10,7 @@ import pytest
 from headwater import Admin, Consumer, ConsumerRecord, Producer, TopicPartition
 from headwater.client.admin.configs import ConfigChange, ConfigResource, ResourceType
 from headwater.client.admin.delayed import DelayedStats
+from headwater.client.kafka_errors import PolicyViolationError
 from headwater.testing import broker
 from headwater.testing.running_broker import RunningBroker
 from headwater.wire.delayed.headers import (
@@ -189,6 +190,24 @@ def test_letters_wait_while_their_topic_cannot_take_them_and_hold_up_nothing(
             admin.alter_configs({topic: [ConfigChange(*each) for each in ALLOWED.items()]})
     (letter,) = read(running, f"dlq.{group}", 1)
     assert letter.value == b"dead"
+
+
+def test_a_retry_topic_that_is_full_of_dead_letters_is_emptied(
+    running: RunningBroker, producer: Producer
+) -> None:
+    """Moving a letter writes to the topic that takes nothing more."""
+    retry = retry_topic(running, "full", dead=None, delay_pending_max_bytes="1000")
+    sent = 0
+    with pytest.raises(PolicyViolationError):
+        while True:
+            producer.send(retry, b"%d" % sent, headers=[(DEAD_HEADER, b"x")]).result()
+            sent += 1
+    assert sent > 1
+    running.create_topic("dlq.full", configs=ALLOWED)
+    assert len(read(running, "dlq.full", sent)) == sent
+    with Admin(bootstrap_servers=running.bootstrap) as admin:
+        assert eventually(lambda: waiting(admin, retry) == 0)
+    producer.send(retry, b"again").result()
 
 
 def test_an_aborted_failure_is_none(running: RunningBroker) -> None:

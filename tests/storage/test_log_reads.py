@@ -22,7 +22,7 @@ from headwater.storage.errors import OffsetOutOfRangeError
 from headwater.storage.log_config import LogConfig
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.retention import apply_retention, delete_records_before
-from headwater.wire.records import Record, encode_batch, iter_batch_headers
+from headwater.wire.records import Record, encode_batch, iter_batch_headers, patch_batch
 
 
 @dataclass
@@ -265,3 +265,30 @@ def test_the_largest_timestamp_in_a_batch_of_which_a_part_was_deleted() -> None:
     assert log.max_timestamp() == (6, 4)
     delete_records_before(log, 5)
     assert log.max_timestamp() is None
+
+
+@given(
+    times=st.lists(st.lists(st.integers(1, 30), min_size=1, max_size=3), min_size=1, max_size=25),
+    interval=st.sampled_from([0, 150, 100_000]),
+    data=st.data(),
+)
+def test_the_largest_timestamp_in_front_of_an_offset(
+    times: list[list[int]], interval: int, data: st.DataObject
+) -> None:
+    """Most of it comes from indexes, which are as dense or as thin as they are set."""
+    config = LogConfig(segment_bytes=600, index_interval_bytes=interval)
+    log = open_log(new_disk(), DIRECTORY, config)
+    timestamps: list[int] = []
+    for each in times:
+        records = [Record(number, t, b"k", b"v") for number, t in enumerate(each)]
+        batch = bytearray(encode_batch(records, leader_epoch=0))
+        patch_batch(batch, 0, base_offset=len(timestamps), leader_epoch=0)
+        log.append_as_follower(bytes(batch), now_ms=NOW_MS)
+        timestamps += each
+    start = data.draw(st.integers(0, len(timestamps)))
+    log.raise_high_watermark(log.log_end_offset)
+    delete_records_before(log, start)
+    for upper in range(len(timestamps) + 1):
+        wanted = timestamps[start:upper]
+        expected = (max(wanted), start + wanted.index(max(wanted))) if wanted else None
+        assert log.max_timestamp(upper) == expected

@@ -26,7 +26,7 @@ from headwater.delay.message_reads import read_message
 from headwater.delay.waiting import MessageName
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.producers.entry import AppendedBatch
-from headwater.storage.waiting_messages import WaitingMessages
+from headwater.storage.waiting_messages import WaitingMessages, log_bytes_of
 from headwater.wire.delayed.copies import (
     DELIVERY_PRODUCER_ID,
     NOTHING_DELIVERED,
@@ -99,9 +99,10 @@ class DelayState:
         if header.is_delayed:
             records = decode_delayed_batch(data, check_crc=False)
             segment = self._segment_of(header.base_offset)
-            for record in records:
-                if record.kind is DelayedKind.MESSAGE and record.offset >= self._counted_from:
-                    self.waiting.add(segment, len(record.value))
+            messages = [each for each in records if each.kind is DelayedKind.MESSAGE]
+            for message, size_bytes in zip(messages, log_bytes_of(messages), strict=True):
+                if message.offset >= self._counted_from:
+                    self.waiting.add(segment, size_bytes)
             if header.is_transactional:
                 self._undecided.setdefault(header.producer_id, []).extend(map(_undecided, records))
             else:

@@ -59,6 +59,10 @@ class Delays:
     # -- following -------------------------------------------------------------------------------
 
     def role_changed(self, partition: Partition) -> None:
+        self._take_up(partition, was_shown=False)
+
+    def _take_up(self, partition: Partition, *, was_shown: bool) -> None:
+        """`was_shown` says that until now consumers saw all of the log."""
         log = partition.log
         if partition not in self._by_partition and (
             log.config.delays_records or log.segments.has_hidden
@@ -68,8 +72,9 @@ class Delays:
             self._connect(partition)
         is_fixed = log.config.delay.mode is DelayMode.FIXED
         if is_fixed and partition not in self._fixed:
-            self._fixed[partition] = FixedDelay(partition, self._environment)
-            self._fixed[partition].start()
+            fixed = FixedDelay(partition, self._environment, was_shown=was_shown)
+            self._fixed[partition] = fixed
+            fixed.start()
             self._connect(partition)
 
     def _connect(self, partition: Partition) -> None:
@@ -89,7 +94,7 @@ class Delays:
     def settings_changed(self, partitions: Iterable[Partition]) -> None:
         """Topics may have another `delay.mode`."""
         for partition in partitions:
-            self.role_changed(partition)
+            self._take_up(partition, was_shown=True)
             fixed = self._fixed.get(partition)
             if fixed is not None:
                 fixed.wake()

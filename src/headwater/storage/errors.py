@@ -54,14 +54,22 @@ class TooMuchWaitsError(KafkaError):
     code = ErrorCode.POLICY_VIOLATION
 
 
-class BreakerOpenError(KafkaError):
-    """Too many records of a retry topic are given up, and `retry.breaker.pause` has others wait.
+class DelayedLaterError(KafkaError):
+    """A delayed batch cannot be taken just now, and may be later.
 
     The protocol has no code for it. This is the one after which producers of every make try again
     with the same batch, until their own time is over.
     """
 
     code = ErrorCode.NOT_ENOUGH_REPLICAS
+
+
+class BreakerOpenError(DelayedLaterError):
+    """Too many records of a retry topic are given up, and `retry.breaker.pause` has others wait."""
+
+
+class WaitingUnknownError(DelayedLaterError):
+    """As much may wait as is allowed, and the leader is still reading how much it is."""
 
 
 class InvalidTimestampError(KafkaError):

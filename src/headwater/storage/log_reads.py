@@ -172,14 +172,19 @@ def find_timestamp(
 
 
 def find_max_timestamp(
-    segments: SegmentList, log_start_offset: int, max_decompressed_bytes: int
+    segments: SegmentList, log_start_offset: int, upper_offset: int, max_decompressed_bytes: int
 ) -> TimestampOffset | None:
-    """The first record with the largest timestamp at or behind `log_start_offset`."""
+    """The first record with the largest timestamp in [log_start_offset, upper_offset)."""
     # Of the first segment a part may have been deleted, the largest timestamp with it.
     latest = max(
-        segments[0].largest_timestamp_from(log_start_offset, max_decompressed_bytes),
-        *(segment.latest.timestamp for segment in list(segments)[1:]),
-        NO_TIMESTAMP,
+        (
+            segment.largest_timestamp_between(
+                log_start_offset, upper_offset, max_decompressed_bytes
+            )
+            for segment in segments
+            if segment.base_offset < upper_offset
+        ),
+        default=NO_TIMESTAMP,
     )
     if latest < 0:
         return None

@@ -141,9 +141,10 @@ _DELAYS = [
             "'fixed'; not in Kafka.", lower=0, dynamic=_DYNAMIC, topic_name="delay.ms"),
     Setting("log.delay.max.ms", _LONG, 40 * _DAY_MS, "The longest delay that a record may ask for; "
             "not in Kafka.", lower=0, dynamic=_DYNAMIC, topic_name="delay.max.ms"),
-    Setting("log.delay.pending.max.bytes", _LONG, 10 << 30, "How many bytes of records may wait in "
-            "one partition; more are refused, and none count towards retention.bytes; not in "
-            "Kafka.", lower=0, dynamic=_DYNAMIC, topic_name="delay.pending.max.bytes"),
+    Setting("log.delay.pending.max.bytes", _LONG, 10 << 30, "How many bytes of log and index "
+            "what waits in one partition may take; more is refused, and none of it counts towards "
+            "retention.bytes; not in Kafka.",
+            lower=0, dynamic=_DYNAMIC, topic_name="delay.pending.max.bytes"),
     Setting("log.retry.delays", _LIST, ("5s", "10s", "30s", "1m", "2m"), "Where delay.mode is "
             "'retry': after which time a record is shown again that failed once, twice and so on; "
             "beyond the last one that counts; not in Kafka.",

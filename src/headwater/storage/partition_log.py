@@ -22,7 +22,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from headwater.base.ids import TopicPartition
-from headwater.storage.append.delaying import gives_up, not_due_before
+from headwater.storage.append.delay_admission import check_admission
+from headwater.storage.append.delaying import not_due_before
 from headwater.storage.append.follower import append_batches
 from headwater.storage.append.forgotten_batches import recall_batches
 from headwater.storage.append.leader import (
@@ -36,12 +37,11 @@ from headwater.storage.breaker import Breaker
 from headwater.storage.disk.files import FileSystem
 from headwater.storage.disk.handles import HandleCache
 from headwater.storage.errors import (
-    BreakerOpenError,
+    DelayedLaterError,
     ExhaustionError,
     LogStorageError,
     OffsetOutOfRangeError,
     OutOfOrderSequenceError,
-    TooMuchWaitsError,
     is_exhaustion,
 )
 from headwater.storage.flush import Durability, FlushPlan
@@ -153,7 +153,7 @@ class PartitionLog:
         if not headers:
             return AppendResult(self.log_end_offset, self.log_end_offset - 1, NO_TIMESTAMP)
         if headers[0].is_delayed:
-            data, headers = self._admit_delayed(data, headers, origin, now_ms)
+            data, headers = self._not_due_too_early(data, headers)
         data = changeable(data)
         headers = assign_offsets(data, headers, self.log_end_offset, leader_epoch, config, now_ms)
         duplicate = self.write(data, headers, origin, now_ms)
@@ -166,33 +166,9 @@ class PartitionLog:
             )
         return AppendResult(headers[0].base_offset, self.log_end_offset - 1, append_time_ms)
 
-    def _admit_delayed(
-        self, data: Buffer, headers: list[BatchHeader], origin: AppendOrigin, now_ms: int
-    ) -> PreparedBatches:
-        """A delayed batch as it may be written now.
-
-        `TooMuchWaitsError` or `BreakerOpenError` if it may not.
-        """
+    def _not_due_too_early(self, data: Buffer, headers: list[BatchHeader]) -> PreparedBatches:
+        """A delayed batch as it may be written now: nothing of it sorts before deliveries."""
         header = headers[0]
-        if origin is AppendOrigin.CLIENT:
-            waiting_bytes = 0 if self.waiting is None else self.waiting.bytes
-            allowed_bytes = self.config.delay.pending_max_bytes
-            if waiting_bytes + header.size_bytes > allowed_bytes:
-                raise TooMuchWaitsError(
-                    f"{waiting_bytes} bytes wait in {self.partition}, and with this batch it were "
-                    f"more than delay.pending.max.bytes={allowed_bytes}."
-                )
-            rules = self.config.delay.retry.breaker
-            if (
-                rules.is_pausing
-                and self.breaker is not None
-                and self.breaker.is_open(rules, now_ms)
-                and gives_up(data)
-            ):
-                raise BreakerOpenError(
-                    f"The breaker of {self.partition} is open, for too many records were given up "
-                    "there lately: more are refused until it closes."
-                )
         delivered_until_ms = self.producer_states.delivered_until_ms
         # None of its records is due before it was prepared.
         if header.max_timestamp < delivered_until_ms:
@@ -223,10 +199,12 @@ class PartitionLog:
         if pending is not None and pending.duplicate is not None:
             return pending.duplicate
         try:
+            if origin is AppendOrigin.CLIENT and headers[0].is_delayed:
+                check_admission(self, data, headers[0], now_ms)
             self._assign_epochs(headers)
             segment = self._segment_for(headers, len(data), now_ms)
             self.write_to(segment, data, headers)
-        except LogStorageError:
+        except (LogStorageError, DelayedLaterError):
             if origin is AppendOrigin.CLIENT:
                 self.unwritten.refused(headers, self.producer_states)
             raise
@@ -384,10 +362,11 @@ class PartitionLog:
         bound = self.config.max_decompressed_message_bytes
         return find_timestamp(self.segments, timestamp, self.log_start_offset, bound)
 
-    def max_timestamp(self) -> TimestampOffset | None:
+    def max_timestamp(self, upper_offset: int | None = None) -> TimestampOffset | None:
         """The first record with the largest timestamp of all that can be read."""
         bound = self.config.max_decompressed_message_bytes
-        return find_max_timestamp(self.segments, self.log_start_offset, bound)
+        upper = self.log_end_offset if upper_offset is None else upper_offset
+        return find_max_timestamp(self.segments, self.log_start_offset, upper, bound)
 
     # -- offsets ---------------------------------------------------------------------------------
 
@@ -450,6 +429,13 @@ class PartitionLog:
             self.high_watermark = min(offset, self.log_end_offset)
             self.producer_states.on_high_watermark(self.high_watermark)
 
+    def raise_shown_end(self, offset: int) -> bool:
+        """The leader has shown consumers all in front of `offset`; whether that is news here."""
+        before = self.shown_end
+        if before is not None and before < offset:
+            self.shown_end = max(before, min(offset, self.log_end_offset))
+        return self.shown_end != before
+
     def raise_log_start(self, offset: int) -> None:
         """Records in front of `offset` are deleted, and nobody reads them any more."""
         if offset > self.log_start_offset:
@@ -462,10 +448,17 @@ class PartitionLog:
         self.log_end_offset = offset
         self.log_start_offset = min(self.log_start_offset, offset)
         self.high_watermark = min(self.high_watermark, offset)
+        self._show_no_further(offset)
 
     def restart_at(self, offset: int) -> None:
         """A truncation has emptied the log, which goes on from `offset`."""
         self.log_start_offset = self.high_watermark = self.log_end_offset = offset
+        self._show_no_further(offset)
+
+    def _show_no_further(self, offset: int) -> None:
+        """What comes there now was not shown."""
+        if self.shown_end is not None:
+            self.shown_end = min(self.shown_end, offset)
 
     def settle(self) -> None:
         """Finish what waits for the disk, before something else changes the segments."""

@@ -6,6 +6,23 @@ delivers keeps the count (`headwater.delay`); retention and appends ask.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
+from headwater.wire.delayed.delayed_batch import DelayedRecord
+from headwater.wire.records.batch_header import HEADER_SIZE
+
+#: An entry of the index of what waits, in memory or in a file.
+INDEX_BYTES_EACH: Final = 24
+
+
+def log_bytes_of(messages: Sequence[DelayedRecord]) -> list[int]:
+    """How much of the log each message of a batch takes, with its part of the batch's header."""
+    if not messages:
+        return []
+    part = HEADER_SIZE // len(messages)
+    return [each.stored_bytes + part for each in messages]
+
 
 class WaitingMessages:
     """Of one log. Its owner is whoever delivers; until that one knows all, every segment stays."""
@@ -18,8 +35,14 @@ class WaitingMessages:
         #: By the same, the end of the log when the last one went that had waited there.
         self._emptied: dict[int, int] = {}
         self.count = 0
+        #: What they take of the log: see `log_bytes_of`.
         self.bytes = 0
         self.is_complete = False
+
+    @property
+    def held_bytes(self) -> int:
+        """What they take of log and index, which is what `delay.pending.max.bytes` bounds."""
+        return self.bytes + self.count * INDEX_BYTES_EACH
 
     def holds(self, base_offset: int, high_watermark: int) -> bool:
         """Whether the segment must stay, for what waits in it.

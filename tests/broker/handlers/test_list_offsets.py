@@ -116,6 +116,20 @@ def test_the_end_of_consumers_lies_in_front_of_hidden_batches(
     run_with_broker(tmp_path, scenario)
 
 
+def test_where_all_is_shown_later_the_largest_timestamp_is_one_that_is_shown(
+    tmp_path: Path,
+) -> None:
+    async def scenario(broker: HandlerBroker) -> None:
+        await broker.create_topic("t")
+        broker.append("t", 100, 200, 300, 400)
+        log = broker.context.partitions.get("t", 0).log
+        expected = [UNKNOWN, *((0, n, BASE_TIMESTAMP + 100 * (n + 1), 0) for n in range(4))]
+        for log.shown_end, found in enumerate(expected):
+            assert await find(broker, -3) == found
+
+    run_with_broker(tmp_path, scenario)
+
+
 def test_the_first_record_that_is_not_older_is_found(tmp_path: Path) -> None:
     async def scenario(broker: HandlerBroker) -> None:
         await filled(broker)

@@ -10,7 +10,6 @@ from headwater.sim.campaigns.logs import DIRECTORY, NOW_MS, new_disk, open_log, 
 from headwater.storage.log_config import NO_DELAYS, DelayMode, LogConfig
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.producers.entry import AppendOrigin
-from headwater.storage.waiting_messages import WaitingMessages
 from headwater.wire.delayed.copies import (
     DELIVERY_PRODUCER_ID,
     Delivery,
@@ -250,15 +249,3 @@ def test_a_copy_that_fills_more_than_a_segment_is_written_all_the_same() -> None
     deliver(log, NOW_MS + 1)
     assert [segment.base_offset for segment in log.segments] == [0, 1]
     assert log.segments[0].size_bytes > 100
-
-
-def test_more_than_may_wait_is_refused() -> None:
-    log = log_with(config(pending_max_bytes=1000))
-    log.waiting = WaitingMessages()
-    log.waiting.add(0, 900)
-    with pytest.raises(KafkaError, match=r"delay\.pending\.max\.bytes=1000") as raised:
-        appended(log, batch({"headwater-delay": "1m"}))
-    assert raised.value.code is ErrorCode.POLICY_VIOLATION
-    assert appended(log, batch(None)) is None
-    log.waiting.remove(0, 0)
-    assert appended(log, batch({"headwater-delay": "1m"})) is not None

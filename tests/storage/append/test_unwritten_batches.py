@@ -37,7 +37,7 @@ def test_a_batch_that_fits_does_not_overtake_the_first_one_that_did_not() -> Non
     log, disk = full_log()
     with pytest.raises(LogStorageError):
         send(log, 0, 1_000)
-    with pytest.raises(OutOfOrderSequenceError, match="the disk refused 0"):
+    with pytest.raises(OutOfOrderSequenceError, match="0 was refused"):
         send(log, 1, 10)
     disk.capacity_bytes = None
     assert [send(log, 0, 1_000), send(log, 1, 10), send(log, 2, 10)] == [1, 2, 3]

@@ -15,7 +15,7 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.peers.current_leaders import CurrentLeaders
 from headwater.replication.fetch import FetchedPartition, FetchLimits
 from headwater.replication.partition.partition import Partition
-from headwater.replication.partition.partition_read import PartitionRead
+from headwater.replication.partition.partition_read import NOT_DELAYED, PartitionRead
 from headwater.storage.visible_reads import JoinedRegion
 from headwater.wire.messages.fetch import (
     AbortedTransaction,
@@ -115,7 +115,7 @@ class FetchAnswer:
                 AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
                 for each in read.aborted
             ]
-        return PartitionData(
+        data = PartitionData(
             partition_index=index,
             high_watermark=read.high_watermark,
             last_stable_offset=read.last_stable_offset,
@@ -123,6 +123,11 @@ class FetchAnswer:
             aborted_transactions=aborted,
             records=b"" if records is None else records,
         )
+        if read.shown_end != NOT_DELAYED:
+            # A follower that leads one day must not take back what was shown. Kafka has this field
+            # for replicas of its metadata alone, which no partition here is.
+            data.snapshot_id.end_offset = read.shown_end
+        return data
 
     def _error_data(self, fetched: FetchedPartition, error: KafkaError) -> PartitionData:
         # Counted here: to look through every answer of Fetch for errors would cost each of them.

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.replication.fetch import CONSUMER_REPLICA_ID, FetchedPartition, FetchTarget
+from headwater.replication.partition.partition_read import NOT_DELAYED
 
 #: A partition of a session: its topic, by id or by name as the reader has it, and its number.
 SessionKey = tuple[uuid.UUID | str, int]
@@ -33,12 +34,14 @@ def key_of(target: FetchTarget, *, by_id: bool) -> SessionKey:
 class _SessionPartition:
     """One partition of a session: what is wanted of it, and what the reader was told last."""
 
-    __slots__ = ("high_watermark", "log_start_offset", "target")
+    __slots__ = ("high_watermark", "log_start_offset", "shown_end", "target")
 
     def __init__(self, target: FetchTarget) -> None:
         self.target = target
         self.high_watermark = -1
         self.log_start_offset = -1
+        #: Only followers are told.
+        self.shown_end = NOT_DELAYED
 
     def has_news(self, fetched: FetchedPartition) -> bool:
         """Whether the reader must hear of this; takes note of what it then knows."""
@@ -53,9 +56,11 @@ class _SessionPartition:
             read.log_read.size > 0
             or read.high_watermark != self.high_watermark
             or read.log_start_offset != self.log_start_offset
+            or read.shown_end != self.shown_end
         )
         self.high_watermark = read.high_watermark
         self.log_start_offset = read.log_start_offset
+        self.shown_end = read.shown_end
         return has_news
 
 

@@ -106,12 +106,13 @@ def _find(partition: Partition, asked: ListOffsetsPartition, request: ListOffset
             return _start(partition)
         case -5 | -6:
             return _Found()
-    log = partition.log
-    if asked.timestamp == MAX_TIMESTAMP:
-        found = log.max_timestamp()
-    else:
+    log, end = partition.log, _readable_end(partition, request)
+    if asked.timestamp != MAX_TIMESTAMP:
         found = log.offset_for_timestamp(asked.timestamp)
-    if found is None or found.offset >= _readable_end(partition, request):
+    else:
+        # Where all is shown later, the latest of all records is never among those that are shown.
+        found = log.max_timestamp(None if log.shown_end is None else end)
+    if found is None or found.offset >= end:
         _check_end_is_known(partition, request)
         return _Found()
     epoch = log.leader_epochs.epoch_for_offset(found.offset)

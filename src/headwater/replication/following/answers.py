@@ -141,7 +141,13 @@ class FollowerAnswers:
                 self.bytes_in += size_bytes
                 if partition.write_failures.directories:
                     partition.write_failures.succeeded(log)
-            partition.follower_appended(size_bytes, data.high_watermark, data.log_start_offset)
+            partition.follower_appended(
+                size_bytes,
+                data.high_watermark,
+                data.log_start_offset,
+                # See `broker.fetch.answer`.
+                data.snapshot_id.end_offset,
+            )
             followed.leader_high_watermark = data.high_watermark
             followed.went_well()
             plan.moved(followed)

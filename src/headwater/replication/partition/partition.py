@@ -36,6 +36,7 @@ from headwater.replication.partition.deliveries import Deliveries
 from headwater.replication.partition.environment import PartitionEnvironment
 from headwater.replication.partition.fsync_rounds import FsyncRounds
 from headwater.replication.partition.options import ACKS_ALL, AcksAllFlush, PartitionOptions
+from headwater.replication.partition.partition_read import NOT_DELAYED
 from headwater.storage.append.leader import (
     DECOMPRESSED_INLINE_BYTES_MAX,
     PreparedBatches,
@@ -533,7 +534,11 @@ class Partition:
     # -- following -------------------------------------------------------------------------------
 
     def follower_appended(
-        self, size_bytes: int, leader_high_watermark: int, leader_log_start_offset: int
+        self,
+        size_bytes: int,
+        leader_high_watermark: int,
+        leader_log_start_offset: int,
+        leader_shown_end: int = NOT_DELAYED,
     ) -> None:
         """Its fetcher has written so many bytes, and knows how far the leader is."""
         log = self.log
@@ -542,7 +547,8 @@ class Partition:
         if leader_high_watermark > before:
             log.raise_high_watermark(leader_high_watermark)
         log.raise_log_start(min(leader_log_start_offset, log.log_end_offset))
-        if log.high_watermark > before:
+        shows_more = leader_shown_end >= 0 and log.raise_shown_end(leader_shown_end)
+        if log.high_watermark > before or shows_more:
             # Consumers may read here too, after a fixed delay if that is how the topic is.
             if log.shown_end is not None and self.deliveries is not None:
                 self.deliveries.wake()

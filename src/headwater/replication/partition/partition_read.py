@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from headwater.storage.indexes.transaction_index import AbortedTransaction
 from headwater.storage.log_reads import LogRead
 from headwater.storage.partition_log import PartitionLog
+
+#: A log whose consumers see everything as soon as it is safe has no end of its own for them.
+NOT_DELAYED: Final = -1
 
 
 class PartitionRead(NamedTuple):
@@ -22,6 +25,8 @@ class PartitionRead(NamedTuple):
     log_start_offset: int
     #: None for readers who see uncommitted records too.
     aborted: Sequence[AbortedTransaction] | None
+    #: For another replica: how far consumers see the log; -1 if they see all of it at once.
+    shown_end: int = NOT_DELAYED
 
 
 def read_for_consumer(
@@ -56,7 +61,12 @@ def read_for_follower(
     """The same for another replica, which copies all that there is."""
     read = log.read(offset, max_bytes, min_one_batch=min_one_batch)
     return PartitionRead(
-        read, log.high_watermark, log.last_stable_offset, log.log_start_offset, None
+        read,
+        log.high_watermark,
+        log.last_stable_offset,
+        log.log_start_offset,
+        None,
+        NOT_DELAYED if log.shown_end is None else log.shown_end,
     )
 
 
@@ -68,4 +78,5 @@ def nothing_for_follower(log: PartitionLog) -> PartitionRead:
         log.last_stable_offset,
         log.log_start_offset,
         None,
+        NOT_DELAYED if log.shown_end is None else log.shown_end,
     )

@@ -14,7 +14,6 @@ from headwater.storage.append.record_checks import producer_records
 from headwater.storage.append.retrying import next_attempt
 from headwater.storage.log_config import DelayMode, LogConfig
 from headwater.wire.delayed.delayed_batch import (
-    NEVER_MS,
     DelayedKind,
     DelayedRecord,
     decode_delayed_batch,
@@ -110,14 +109,6 @@ def not_due_before(batch: Buffer, header: BatchHeader, due_ms: int) -> bytes | N
         return None
     later = [each._replace(due_ms=max(each.due_ms, due_ms)) for each in delayed]
     return _encode(later, header, header.max_timestamp)
-
-
-def gives_up(batch: Buffer) -> bool:
-    """Whether a message of a delayed batch is a dead letter."""
-    return any(
-        each.kind is DelayedKind.MESSAGE and each.due_ms >= NEVER_MS
-        for each in decode_delayed_batch(batch, check_crc=False)
-    )
 
 
 def _encode(delayed: list[DelayedRecord], header: BatchHeader, append_ms: int) -> bytes:

@@ -1,10 +1,11 @@
-"""Batches of new producers that the disk refused, so that none behind them is taken before them.
+"""Batches of new producers that were refused, so that none behind them is taken before them.
 
 A producer that nothing is known of may begin with any sequence number: it may have been idle for
 long. A disk that is full refuses a large batch and takes the smaller one that follows it on the
 same connection. Together they would let a new producer's second batch in without its first, which
 could then never be written any more. So the place of a refused first batch is remembered until it
 comes again or the producer has another epoch. Of a producer that is known, its state tells as much.
+A delayed batch that cannot be taken just now is such a batch too.
 
 It is memory only. After a restart a producer sends all again that was not answered, in order.
 """
@@ -47,7 +48,7 @@ class UnwrittenBatches:
             if first is not None and header.base_sequence != first:
                 raise OutOfOrderSequenceError(
                     f"Producer {header.producer_id} wrote to {partition} with sequence number "
-                    f"{header.base_sequence}, but the disk refused {first}, which comes before it."
+                    f"{header.base_sequence}, but {first} was refused, which comes before it."
                 )
 
     def written(self, headers: Iterable[BatchHeader]) -> None:

@@ -45,6 +45,11 @@ class TimeIndex(IndexFile[TimestampOffset]):
         """The last entry at or before `timestamp`, or the segment's start."""
         return self._unpack_or_start(self._floor(timestamp, 0, self.entry_count)[1])
 
+    def largest_until(self, offset: int) -> int:
+        """The timestamp of the last entry at or before `offset`; -1 if there is none."""
+        relative = offset - self.base_offset
+        return self._unpack_or_start(self._floor(relative, 1, self.entry_count)[1]).timestamp
+
     def truncate_to(self, offset: int) -> None:
         """Keep only the entries in front of `offset`."""
         relative = offset - self.base_offset

@@ -332,21 +332,35 @@ class LogSegment:
         """The largest timestamp that consumers see, and the last offset of its batch."""
         return self._latest
 
-    def largest_timestamp_from(self, offset: int, max_decompressed_bytes: int) -> int:
-        """The largest timestamp of the records at or behind `offset` that can be seen."""
-        if offset <= self.base_offset:
+    def largest_timestamp_between(
+        self, offset: int, upper_offset: int, max_decompressed_bytes: int
+    ) -> int:
+        """The largest timestamp of the records in [offset, upper_offset) that can be seen."""
+        if offset <= self.base_offset and upper_offset >= self.next_offset:
             return self._latest.timestamp
-        start = self.find(offset)
         largest = NO_TIMESTAMP
-        for batch in self.scan_visible(start.position) if start is not None else ():
-            if batch.header.max_timestamp <= largest:
+        if offset <= self.base_offset:
+            # Up to the last indexed batch in front of the end the time index knows.
+            indexed = self.offset_index.lookup(upper_offset - 1)
+            largest = self.time_index.largest_until(indexed.offset)
+            position = indexed.position
+        else:
+            start = self.find(offset)
+            position = self.size_bytes if start is None else start.position
+        for batch in self.scan_visible(position):
+            header = batch.header
+            if header.base_offset >= upper_offset:
+                break
+            if header.max_timestamp <= largest:
                 continue
-            if batch.header.base_offset >= offset:
-                largest = batch.header.max_timestamp
+            if header.base_offset >= offset and header.last_offset < upper_offset:
+                largest = header.max_timestamp
             else:
                 records = decode_records(batch.data, max_decompressed_bytes=max_decompressed_bytes)
-                later = (record.timestamp for record in records if record.offset >= offset)
-                largest = max(largest, max(later, default=NO_TIMESTAMP))
+                wanted = (
+                    each.timestamp for each in records if offset <= each.offset < upper_offset
+                )
+                largest = max(largest, max(wanted, default=NO_TIMESTAMP))
         return largest
 
     def find_timestamp(

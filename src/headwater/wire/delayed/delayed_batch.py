@@ -55,6 +55,8 @@ PLACES_STEP: Final = 16
 _PLACES: Final = "places"
 _VERSION: Final = 0
 _KEY: Final = struct.Struct(">hhbbqqqq")
+#: What a record has around its key and value: seven fields, most of one byte.
+_FRAME_BYTES: Final = 10
 #: Compressing less than this for itself gains nothing.
 _COMPRESSED_BYTES_MIN: Final = 512
 #: What reads one record that stands alone.
@@ -89,6 +91,11 @@ class DelayedRecord(NamedTuple):
     def id_offset(self) -> int:
         """The offset that names the message."""
         return self.offset if self.original == NONE else self.original
+
+    @property
+    def stored_bytes(self) -> int:
+        """How much of its batch it takes, to a few bytes."""
+        return _KEY.size + len(self.sender_id) + len(self.value) + _FRAME_BYTES
 
     def record(self) -> Record:
         """The record as it was sent, but for its offset, which is this one's."""
