@@ -76,6 +76,24 @@ def test_the_walk_of_the_notes() -> None:
     assert waiting.due_ms == NEVER_MS
 
 
+def test_why_it_failed_first_stays_and_why_it_failed_last_is_told_anew() -> None:
+    first = (("headwater-error", b"the bank is away"), ("headwater-error-class", b"OSError"))
+    headers = come(first, rules()).record().headers
+    again = [header for header in headers if not header[0].startswith("headwater-error")]
+    later = come((*again, ("headwater-error", b"no money")), rules(), NOW_MS + 5000)
+    found = named(later)
+    assert found["headwater-first-error"] == b"the bank is away"
+    assert found["headwater-first-error-class"] == b"OSError"
+    assert found["headwater-error"] == b"no money"
+
+
+def test_of_a_long_first_error_only_the_beginning_stays() -> None:
+    error = "é".encode() * 5000
+    found = named(come((("headwater-error", b"x" + error), ("mine", b"v")), rules()))
+    assert found["headwater-first-error"] == b"x" + error[:510]
+    assert "headwater-first-error" not in named(come((), rules()))
+
+
 def test_what_is_hopeless_is_dead_at_once() -> None:
     waiting = come(((DEAD_HEADER, b"no such customer"),), rules())
     assert waiting.due_ms == NEVER_MS
@@ -95,6 +113,16 @@ def test_jitter_makes_later_and_never_earlier(jitter: float, keys: list[bytes]) 
     assert all(5_000 <= due <= 5_000 * (1 + jitter) for due in dues)
 
 
+def test_no_delay_is_longer_than_the_topic_allows() -> None:
+    config = LogConfig(
+        delay=NO_DELAYS._replace(
+            mode=DelayMode.RETRY, max_ms=6_000, retry=RetryRules((5_000,), 4, "dlq", jitter=1.0)
+        )
+    )
+    dues_ms = [come((), config, key=b"%d" % number).due_ms - NOW_MS for number in range(20)]
+    assert min(dues_ms) < max(dues_ms) == 6_000
+
+
 def test_jitter_takes_apart_what_failed_together() -> None:
     dues = {come((), rules(jitter=1.0), key=b"%d" % number).due_ms for number in range(20)}
     assert len(dues) > 10
@@ -104,6 +132,28 @@ def test_a_stock_client_cancels_as_in_other_modes() -> None:
     headers = (("headwater-delay", b"cancel"), ("headwater-delayed-offset", b"17"))
     waiting = come(headers, rules())
     assert (waiting.kind, waiting.original) == (DelayedKind.CANCEL, 17)
+
+
+@pytest.mark.parametrize(
+    "came",
+    [
+        # As the snippets of docs/retry.md send it: as it came, and where it was read.
+        (("headwater-delay-id", b"order-17"), (ORIGIN_HEADER, b"orders-0@17")),
+        (("headwater-delayed-offset", b"17"), (ORIGIN_HEADER, b"orders-0@17")),
+        # From a client that does not say where it was read.
+        (("headwater-delay-id", b"order-17"),),
+        (),
+        # Delivered by a retry topic, or by one that takes delays, and sent on as it came.
+        (("headwater-delayed-offset", b"17"), (ATTEMPTS_HEADER, b"1")),
+        (("headwater-sent-at", b"5"), ("headwater-delayed-offset", b"17")),
+    ],
+    ids=str,
+)
+def test_what_failed_is_no_cancellation_whatever_headers_it_had(came: tuple[Header, ...]) -> None:
+    waiting = come((("headwater-delay", b"cancel"), *came), rules())
+    assert waiting.kind is DelayedKind.MESSAGE
+    assert waiting.record().value == b"value"
+    assert waiting.due_ms > NOW_MS
 
 
 def test_what_a_record_once_asked_for_does_not_count_again() -> None:

@@ -20,11 +20,15 @@ from headwater.storage.log_config import DelayMode, DelayRules
 from headwater.wire.delayed.attempts import last_header
 from headwater.wire.delayed.delayed_batch import NONE
 from headwater.wire.delayed.headers import (
+    ATTEMPTS_HEADER,
     DELAY_HEADER,
     DELAY_ID_HEADER,
     DELAYED_OFFSET_HEADER,
     DELIVER_AT_HEADER,
     EXPIRE_AT_HEADER,
+    ORDER_HEADER,
+    ORIGIN_HEADER,
+    SENT_AT_HEADER,
 )
 from headwater.wire.records import Header, InvalidRecordError, Record
 
@@ -50,6 +54,9 @@ class DelayRequest(NamedTuple):
 
 NOTHING_ASKED: Final = DelayRequest()
 
+#: Of these a record that failed has one at least: it says where it was read, or came as a copy.
+_OF_FAILED: Final = frozenset({ORIGIN_HEADER, ATTEMPTS_HEADER, SENT_AT_HEADER, ORDER_HEADER})
+
 
 def read_delay_request(record: Record, rules: DelayRules, now_ms: int) -> DelayRequest:
     """What a record asks for at `now_ms`; ValueError, with a sentence, if it cannot be had."""
@@ -65,11 +72,11 @@ def read_delay_request(record: Record, rules: DelayRules, now_ms: int) -> DelayR
             deliver_at = value or b""
     if delay is None and deliver_at is None:
         return NOTHING_ASKED
-    if delay == CANCEL:
-        return _cancellation(record.headers)
-    if rules.mode is DelayMode.RETRY:
+    if rules.mode is DelayMode.RETRY and not _cancels_there(record.headers):
         # Whatever it once asked for, it has had.
         return NOTHING_ASKED
+    if delay == CANCEL:
+        return _cancellation(record.headers)
     if delay is not None and deliver_at is not None:
         raise ValueError(f"It has both {DELAY_HEADER} and {DELIVER_AT_HEADER}.")
     if delay is not None:
@@ -95,6 +102,17 @@ def _request(
     expires = last_header(headers, EXPIRE_AT_HEADER)
     expires_ms = NONE if expires is None else _time_ms(EXPIRE_AT_HEADER, expires)
     return DelayRequest(now_ms + delay_ms, expires_ms, _sender_id(headers))
+
+
+def _cancels_there(headers: tuple[Header, ...]) -> bool:
+    """Whether a record that comes to a retry topic is meant to cancel another.
+
+    One that failed comes with all that it had, and had it asked to cancel something, that was long
+    ago: taken for a cancellation now, it would be lost. What waits there has no ids of senders, so
+    a cancellation names its message by the offset; and it has never been read anywhere.
+    """
+    names = {name for name, _ in headers}
+    return DELAYED_OFFSET_HEADER in names and names.isdisjoint(_OF_FAILED)
 
 
 def _cancellation(headers: tuple[Header, ...]) -> DelayRequest:

@@ -28,7 +28,8 @@ def next_attempt(record: Record, rules: DelayRules, now_ms: int) -> tuple[Record
     if failure.is_dead or failure.attempts > rules.retry.attempts_max:
         due_ms = NEVER_MS
     elif failure.after is None:
-        due_ms = now_ms + _delay_ms(rules.retry, failure.attempts, record)
+        delay_ms = _delay_ms(rules.retry, failure.attempts, record)
+        due_ms = now_ms + min(delay_ms, rules.max_ms)
     else:
         due_ms = now_ms + _asked_ms(failure.after, rules)
     return record._replace(headers=failure.headers), DelayRequest(due_ms)

@@ -20,7 +20,10 @@ from headwater.wire.delayed.headers import (
     DLQ_OFFSET_HEADER,
     DLQ_PARTITION_HEADER,
     DLQ_TOPIC_HEADER,
+    ERROR_CLASS_HEADER,
     ERROR_HEADER,
+    FIRST_ERROR_CLASS_HEADER,
+    FIRST_ERROR_HEADER,
     FIRST_FAILURE_HEADER,
     LAST_FAILURE_HEADER,
     ORDER_HEADER,
@@ -44,6 +47,13 @@ _REPLACED: Final = frozenset(
         ORDER_HEADER,
     }
 )
+#: What is kept of the first failure, and where it stands when that is the last one too.
+_FIRST_ERROR: Final = {
+    FIRST_ERROR_HEADER: ERROR_HEADER,
+    FIRST_ERROR_CLASS_HEADER: ERROR_CLASS_HEADER,
+}
+#: A record grows by no more than that for each of them.
+_FIRST_ERROR_BYTES_MAX: Final = 512
 _FAMILY: Final = "__dlq.errors."
 
 
@@ -67,10 +77,13 @@ def count_failure(headers: tuple[Header, ...], now_ms: int) -> Failure:
     origin = last_header(headers, ORIGIN_HEADER)
     if origin is not None:
         MessageId.parse(origin.decode("ascii", "replace"))
-    kept = [header for header in headers if header[0] not in _REPLACED]
+    kept = [
+        header for header in headers if header[0] not in _REPLACED and header[0] not in _FIRST_ERROR
+    ]
     kept.append((ATTEMPTS_HEADER, str(attempts).encode()))
     kept.append((FIRST_FAILURE_HEADER, str(first_ms).encode()))
     kept.append((LAST_FAILURE_HEADER, str(now_ms).encode()))
+    kept += _first_error(headers)
     return Failure(
         attempts,
         last_header(headers, DEAD_HEADER) is not None,
@@ -93,6 +106,24 @@ def dead_letter_headers(headers: tuple[Header, ...], group: str) -> tuple[Header
         (DLQ_DELIVERY_COUNT_HEADER, texts.get(ATTEMPTS_HEADER, b"0")),
         (DLQ_MESSAGE_HEADER, reason),
     )
+
+
+def _first_error(headers: tuple[Header, ...]) -> list[Header]:
+    """What is known of the first failure, which is this one if none is told of."""
+    is_first = last_header(headers, FIRST_FAILURE_HEADER) is None
+    found: list[Header] = []
+    for first, last in _FIRST_ERROR.items():
+        value = last_header(headers, last if is_first else first)
+        if value is not None:
+            found.append((first, _shortened(value)))
+    return found
+
+
+def _shortened(value: bytes) -> bytes:
+    if len(value) <= _FIRST_ERROR_BYTES_MAX:
+        return value
+    # A character that was cut in two is left out.
+    return value[:_FIRST_ERROR_BYTES_MAX].decode(errors="ignore").encode()
 
 
 def last_header(headers: tuple[Header, ...], name: str) -> bytes | None:

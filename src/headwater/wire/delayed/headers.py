@@ -35,6 +35,9 @@ LAST_FAILURE_HEADER: Final = "headwater-last-failure"
 ERROR_HEADER: Final = "headwater-error"
 ERROR_CLASS_HEADER: Final = "headwater-error-class"
 ERROR_STACK_HEADER: Final = "headwater-error-stack"
+#: Why it failed first, as far as that was told.
+FIRST_ERROR_HEADER: Final = "headwater-first-error"
+FIRST_ERROR_CLASS_HEADER: Final = "headwater-first-error-class"
 #: The next attempt shall come after this time, and not after that of the policy.
 RETRY_AFTER_HEADER: Final = "headwater-retry-after"
 #: It is a dead letter, whatever attempts are left, for this reason.

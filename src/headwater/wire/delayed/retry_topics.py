@@ -32,7 +32,8 @@ def queue_for(group: str, delays_ms: Sequence[int], headers: Sequence[Header]) -
     """The queue for a record that has failed once more than its headers say."""
     attempts = 0
     for name, value in headers:
-        if name == ATTEMPTS_HEADER and value is not None and value.isdigit():
+        # What has more digits than any number of 64 bits was counted by nobody.
+        if name == ATTEMPTS_HEADER and value and value.isdigit() and len(value) <= 19:
             attempts = int(value)
     return retry_queue(group, delays_ms[min(attempts, len(delays_ms) - 1)])
 
