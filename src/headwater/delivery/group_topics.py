@@ -16,6 +16,9 @@ from headwater.wire.delayed.retry_topics import dead_letter_topic, ready_topic, 
 
 #: Of Apache Kafka 4.4 on: what says that a topic is there for dead letters.
 DEAD_LETTER_CONFIGS: Final[Mapping[str, str]] = {"errors.deadletterqueue.group.enable": "true"}
+#: Letters wait for somebody to look at them, and not for the week that brokers keep records by
+#: default. Whoever wants that otherwise changes the topic, which nobody changes back.
+KEPT_CONFIGS: Final[Mapping[str, str]] = {"retention.ms": "-1"}
 
 
 def service_topics(
@@ -26,8 +29,9 @@ def service_topics(
     The time of a failure is when the broker got it, as on Headwater, whatever clocks clients have.
     """
     append_time = {"message.timestamp.type": "LogAppendTime"}
+    dead = dead_topic or dead_letter_topic(group)
     return [
-        NewTopic(dead_topic or dead_letter_topic(group), partition_count, replication_factor),
+        NewTopic(dead, partition_count, replication_factor, configs=KEPT_CONFIGS),
         NewTopic(retry_topic(group), partition_count, replication_factor, configs=append_time),
         NewTopic(ready_topic(group), partition_count, replication_factor),
     ]

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from headwater import Consumer, Producer, TopicPartition
+from headwater import Admin, Consumer, KafkaError, Producer, TopicPartition
+from headwater.client.admin.configs import ConfigResource, ResourceType
 from headwater.testing import broker
 from headwater.testing.running_broker import RunningBroker
 from tests.support.command import Finished, run_command
@@ -55,6 +56,28 @@ def test_a_group_gets_its_topics_and_another_policy_later(running: RunningBroker
     assert (row["delays"], row["attempts"]) == ("1s,2s", 2)
 
 
+def retention_ms(running: RunningBroker, topic: str) -> str | None:
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    with Admin(bootstrap_servers=running.bootstrap) as admin:
+        entries = admin.describe_configs([resource], names=["retention.ms"])[resource]
+    assert not isinstance(entries, KafkaError)
+    return entries[0].value
+
+
+def test_dead_letters_are_kept_until_somebody_wants_otherwise(running: RunningBroker) -> None:
+    enable = ("enable", "billing", "--topics", "refunds")
+    assert retry(running, *enable).exit_code == 0
+    assert retention_ms(running, "dlq.billing") == "-1"
+    assert retry(running, *enable, "--dead-letter-retention", "30d").exit_code == 0
+    assert retention_ms(running, "dlq.billing") == str(30 * 86_400_000)
+    # What somebody has chosen is not changed back.
+    assert retry(running, *enable, "--delays", "1s").exit_code == 0
+    assert retention_ms(running, "dlq.billing") == str(30 * 86_400_000)
+    told = retry(running, *enable, "--dead-letter-retention", "long")
+    assert told.exit_code != 0
+    assert "is no length of time" in told.stderr
+
+
 def test_what_is_given_up_gets_to_the_topic_of_choice(running: RunningBroker) -> None:
     made = retry(
         running, "enable", "g", "--topics", "refunds", "--dead-letter-topic", "dlq.everybody"
@@ -76,6 +99,7 @@ def test_what_is_given_up_gets_to_the_topic_of_choice(running: RunningBroker) ->
         (("--topics", "ordrs"), "There is no topic 'ordrs'; did you mean 'orders'?"),
         (("--topics", "orders", "--delays", "soon"), "is no length of time"),
         (("--topics", "orders", "--delays", ""), "needs at least one delay"),
+        (("--topics", "orders", "--max-delay", "1m"), "is longer than max_delay"),
     ],
 )
 def test_what_cannot_be_is_told(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headwater.base.errors import ErrorCode
 from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.failures.failed_record import (
     ERROR_BYTES_MAX,
@@ -16,8 +17,8 @@ from headwater.client.failures.failed_record import (
     dead_record,
     origin_of,
     retry_record,
-    without_contents,
 )
+from headwater.client.failures.refused_record import reduced
 from headwater.client.failures.verdicts import DeadLetter, Retry, after_ms_of
 from headwater.client.producer.record import ProducerRecord
 from headwater.wire.delayed import headers as names
@@ -117,14 +118,69 @@ def test_an_error_that_cannot_be_told_is_told_by_its_class() -> None:
     assert found["headwater-error"] == b"Broken"
 
 
-def test_without_contents_the_name_and_the_reason_remain() -> None:
-    produced = without_contents(retry_record(make_record(), "away", group="g"), "too large")
-    assert (produced.key, produced.value) == (None, None)
-    assert headers_of(produced) == {
-        "headwater-origin": b"orders-3@1234",
-        "headwater-error": b"too large",
-        "headwater-dead": b"too large",
+def refused(produced: ProducerRecord, code: ErrorCode) -> list[tuple[ProducerRecord, bool, str]]:
+    """All that is tried of a record that is refused again and again."""
+    tried = []
+    while (less := reduced(produced, code, "too much")) is not None:
+        produced = less.produced
+        tried.append((produced, less.is_dead, less.without))
+    return tried
+
+
+def test_what_is_refused_loses_key_and_value_last() -> None:
+    came = make_record(("mine", b"kept"), ("headwater-attempts", b"2"))
+    asked = retry_record(came, Retry("busy", after="400d"), group="g")
+    policy, bare, empty = refused(asked, ErrorCode.INVALID_RECORD)
+    # By the policy's delay, and all else as it came.
+    assert (policy[1], policy[2]) == (False, "its headwater-retry-after")
+    assert headers_of(policy[0]) == {
+        name: value for name, value in headers_of(asked).items() if name != "headwater-retry-after"
     }
+    assert (policy[0].key, policy[0].value) == (b"key", b"value")
+    told = {
+        "headwater-origin": b"orders-3@1234",
+        "headwater-error": b"too much",
+        "headwater-dead": b"too much",
+    }
+    assert (bare[0].key, bare[0].value, headers_of(bare[0])) == (b"key", b"value", told)
+    assert (empty[0].key, empty[0].value, headers_of(empty[0])) == (None, None, told)
+    assert [each[1:] for each in (bare, empty)] == [(True, "its headers"), (True, "key and value")]
+
+
+def test_what_is_too_large_goes_without_its_stack_first() -> None:
+    try:
+        raise Retry("away", after="1m")
+    except Retry as error:
+        produced = retry_record(make_record(("mine", b"kept")), error, group="g")
+    less, *_ = refused(produced, ErrorCode.MESSAGE_TOO_LARGE)
+    assert (less[1], less[2]) == (False, "its headwater-error-stack")
+    found = headers_of(less[0])
+    assert (found["mine"], found["headwater-retry-after"]) == (b"kept", b"1m")
+    assert "headwater-error-stack" not in found
+
+
+def test_a_dead_letter_that_is_refused_stays_one() -> None:
+    letter = dead_record(make_record(), DeadLetter("nonsense"), group="g")
+    tried = refused(letter, ErrorCode.INVALID_RECORD)
+    assert [is_dead for _, is_dead, _ in tried] == [True, True]
+
+
+def test_attempts_that_nobody_saw_fail_are_counted() -> None:
+    found = headers_of(retry_record(make_record(), "died", group="g", failure_count=3))
+    assert found["headwater-attempts"] == b"2", "the broker counts the last one"
+    came = make_record(("headwater-attempts", b"3"))
+    found = headers_of(retry_record(came, "died", group="g", failure_count=3))
+    assert found["headwater-attempts"] == b"5"
+    delays_ms = (5_000, 10_000, 30_000, 60_000)
+    died = retry_record(make_record(), "died", group="g", failure_count=3, queues_ms=delays_ms)
+    assert died.topic == "retry.g.30s"
+
+
+def test_a_number_without_end_is_as_if_it_were_not_there() -> None:
+    came = make_record(("headwater-attempts", b"9" * 5000))
+    produced = retry_record(came, "x", group="g", queues_ms=(5_000, 10_000), failure_count=2)
+    assert produced.topic == "retry.g.10s"
+    assert headers_of(produced)["headwater-attempts"] == b"1"
 
 
 @given(

@@ -241,4 +241,4 @@ def test_enabling_retries_makes_topics_and_names_the_service(cluster: Cluster) -
     assert f"headwater retry-service {group} --delays 1s,2s" in made.lines[3]
     refused = run_command(*enable, "--queues")
     assert refused.exit_code == 1
-    assert "has neither --queues nor --jitter" in refused.stderr
+    assert "has neither --queues nor --jitter nor --max-delay" in refused.stderr

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater import OffsetAndMetadata, TopicPartition
+from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.settings import SettingError
 from headwater.client.consumer.record import ConsumerRecord
 from headwater.delivery import DeadLetter, Retry, RetryPolicy, Worker
@@ -20,6 +21,7 @@ from headwater.delivery.worker.decisions.lanes import Turn
 from headwater.delivery.worker.decisions.unsettled import Letter
 from headwater.delivery.worker.decisions.work import Work
 from headwater.delivery.worker.options import WorkerOptions, handlers_of, read_options
+from headwater.wire.delayed.attempts import count_failure
 from headwater.wire.records import TimestampType
 
 PARTITION = TopicPartition("orders", 0)
@@ -107,6 +109,27 @@ def test_a_failure_is_sent_on(error: Exception, header: str | None) -> None:
     assert {"headwater-retry-after", "headwater-dead"} & found.keys() == {header} - {None}
 
 
+def test_no_more_is_asked_for_than_the_retry_topic_allows(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    work = Work(options_of())
+    work.asked_times.longest_ms = 40 * 86_400_000
+    for asked, got in (("41d", b"40d"), ("90d", b"40d"), ("39d", b"39d")):
+        letter = work.decide(make_record(4), Retry("later", after=asked), 1)
+        assert isinstance(letter, Letter)
+        assert dict(letter.produced.headers)["headwater-retry-after"] == got  # type: ignore[arg-type]
+    (told,) = [each for each in caplog.messages if "delay.max.ms" in each]
+    assert "after 41d" in told
+
+
+def test_processes_that_died_count_as_attempts() -> None:
+    letter = Work(options_of()).decide(make_record(4), DiedError(3), 1)
+    assert isinstance(letter, Letter)
+    found = dict(letter.produced.headers)  # type: ignore[arg-type]
+    assert found["headwater-attempts"] == b"2", "and the broker counts the last one"
+    assert found["headwater-error"] == b"the process died while handling it, 3 times"
+
+
 def test_attempts_in_the_process_come_first_with_doubled_pauses() -> None:
     work = Work(options_of(in_process_attempts=4, in_process_backoff=1))
     decided = [work.decide(make_record(4), OSError("x"), attempt) for attempt in range(1, 5)]
@@ -135,10 +158,23 @@ def test_a_policy_is_what_the_retry_topic_has() -> None:
         "retry.dead.letter.topic": "dlq.billing",
     }
     assert all(5 <= policy.delay_s(1) <= 6 for _ in range(20))
+    capped = RetryPolicy(delays=["5s"], jitter=1.0, max_delay="6s")
+    assert capped.topic_configs("billing")["delay.max.ms"] == "6000"
+    assert all(5 <= capped.delay_s(1) <= 6 for _ in range(20))
+    work = Work(options_of(keep_order=True, retry=capped))
+    assert work.decide(make_record(4), Retry(after=9), 1) == 6
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"delays": []}, {"attempts": -1}, {"jitter": 2.0}, {"delays": ["soon"]}]
+    "wrong",
+    [
+        {"delays": []},
+        {"attempts": -1},
+        {"jitter": 2.0},
+        {"delays": ["soon"]},
+        {"delays": ["5s", "2m"], "max_delay": "1m"},
+        {"max_delay": "soon"},
+    ],
 )
 def test_a_policy_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError):
@@ -331,7 +367,8 @@ def test_what_is_found_to_be_committed_is_not_sent_again() -> None:
     assert work.unsettled_count == 0
 
 
-def test_a_suspect_goes_alone_and_a_refused_one_without_contents_once() -> None:
+def test_a_suspect_goes_alone_and_a_refused_one_with_less_until_nothing_is_left() -> None:
+    too_large = KafkaError(ErrorCode.MESSAGE_TOO_LARGE, "too large")
     work = Work(options_of())
     for offset in (1, 3):
         letter = work.decide(make_record(offset), OSError("x"), 1)
@@ -342,11 +379,12 @@ def test_a_suspect_goes_alone_and_a_refused_one_without_contents_once() -> None:
     assert alone is not None
     assert alone.offsets == {PARTITION: OffsetAndMetadata(2)}
     assert [each.offset for each in alone.letters] == [1]
-    assert work.refused(alone.letters[0], "too large")
-    alone = work.settlement(is_alone=True)
-    assert alone is not None
-    assert alone.letters[0].produced.value is None
-    assert not work.refused(alone.letters[0], "again")
+    for without, value in (("its headers", b"1"), ("key and value", None)):
+        assert work.refused(alone.letters[0], too_large) == without
+        alone = work.settlement(is_alone=True)
+        assert alone is not None
+        assert (alone.letters[0].produced.value, alone.letters[0].is_dead) == (value, True)
+    assert work.refused(alone.letters[0], too_large) is None
     work.settled(alone)
     rest = work.settlement()
     assert rest is not None
@@ -375,3 +413,26 @@ def test_what_others_wrote_there_is_no_note(metadata: str) -> None:
     notes = CrashNotes(1)
     notes.learn({PARTITION: OffsetAndMetadata(7, metadata)})
     assert notes.begin(make_record(7)).offset == 7
+
+
+def test_a_record_that_kills_every_process_uses_up_the_attempts_of_the_policy() -> None:
+    work, attempts_max = Work(options_of()), RetryPolicy().attempts_max
+    record, died_count = make_record(7), 0
+    while True:
+        committed: OffsetAndMetadata | None = None
+        try:
+            while True:
+                notes = CrashNotes(3)
+                notes.learn({PARTITION: committed})
+                committed = notes.begin(record)
+                died_count += 1
+        except DiedError as error:
+            letter = work.decide(record, error, 1)
+        assert isinstance(letter, Letter)
+        # What the broker does with it.
+        failure = count_failure(tuple(letter.produced.headers or ()), 0)  # type: ignore[arg-type]
+        if failure.attempts > attempts_max:
+            break
+        record = record._replace(headers=failure.headers)
+    # It is handled once, and again as often as the policy says.
+    assert died_count == attempts_max + 1 == 6

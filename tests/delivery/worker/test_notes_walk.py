@@ -145,6 +145,28 @@ def test_a_handler_may_ask_for_another_time() -> None:
     check_gaps([*walk.times_s, dead_s], [90, 90, 0])
 
 
+def test_a_longer_time_than_the_topic_allows_is_the_longest_that_it_does() -> None:
+    walk = Walk(retry=RetryPolicy(delays=["5s"]))
+    longest = {"delay.max.ms": "120000"}
+    dead_s, letter = walk.run(b"order", refuse(Retry("closed", after="90d")), retry_configs=longest)
+    check_gaps([*walk.times_s, dead_s], [120, 0])
+    assert (letter.key, letter.value) == (b"customer", b"order")
+
+
+def test_what_is_too_large_with_its_stack_goes_without_it() -> None:
+    walk = Walk(retry=RetryPolicy(delays=["5s"]))
+    dead_s, letter = walk.run(
+        random.Random(1).randbytes(9_500),
+        refuse(OSError("away")),
+        retry_configs={"max.message.bytes": "10000"},
+    )
+    check_gaps([*walk.times_s, dead_s], [5, 0])
+    assert (letter.key, len(letter.value)) == (b"customer", 9_500)
+    headers = dict(letter.headers)
+    assert headers["headwater-error"] == b"away"
+    assert "headwater-error-stack" not in headers
+
+
 def test_with_order_kept_the_walk_is_the_same() -> None:
     walk = Walk(keep_order=True)
     dead_s, letter = walk.run(b"order", refuse(OSError("away")))

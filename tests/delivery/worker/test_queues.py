@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from headwater import Consumer, Producer, TopicPartition
+from headwater import Admin, Consumer, KafkaError, Producer, TopicPartition
+from headwater.client.admin.configs import ConfigResource, ResourceType
 from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.kafka_errors import UnknownTopicOrPartitionError
 from headwater.delivery import DeadLetter, RetryPolicy, Worker
@@ -81,6 +82,11 @@ def test_a_record_goes_from_queue_to_queue_and_is_a_dead_letter_then(
         ("retry.billing.300ms", b"bad", b"3"),
         ("orders", b"hopeless", None),
     ]
+    dead_topic = ConfigResource(ResourceType.TOPIC, "dlq.billing")
+    with Admin(bootstrap_servers=running.bootstrap) as admin:
+        entries = admin.describe_configs([dead_topic], names=["retention.ms"])[dead_topic]
+    assert not isinstance(entries, KafkaError)
+    assert entries[0].value == "-1", "letters wait for as long as it takes"
     groups = {dict(each.headers)["__dlq.errors.group"] for each in found}
     assert ([each.value for each in found], groups) == ([b"bad", b"hopeless"], {b"billing"})
 

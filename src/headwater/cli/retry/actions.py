@@ -13,7 +13,7 @@ from headwater.client.admin import ConfigOperations, DelayedOperations, TopicOpe
 from headwater.client.admin.configs import ConfigChange, ConfigResource, ResourceType
 from headwater.client.admin.topics import NewTopic
 from headwater.client.connection.cluster_connection import ClusterConnection
-from headwater.delivery.group_topics import DEAD_LETTER_CONFIGS, service_topics
+from headwater.delivery.group_topics import DEAD_LETTER_CONFIGS, KEPT_CONFIGS, service_topics
 from headwater.delivery.worker.policy import (
     DELAY_MODE,
     RETRY_DELAYS,
@@ -46,17 +46,23 @@ async def enable(
     sources: Sequence[str],
     policy: RetryPolicy,
     dead_topic: str | None,
+    dead_retention_ms: int | None,
 ) -> None:
-    """Dead letters first: the retry topic names where they go."""
+    """Dead letters first: the retry topic names where they go.
+
+    They are kept for as long as was asked for, and for ever in a new topic if nothing was.
+    """
     found = await describe_topics(connection, sources)
     count = max(len(topic.partitions) for topic in found.values())
     dead = dead_topic or dead_letter_topic(group)
     if not await _has_retry_topics(connection, sources[0]):
-        await _enable_service(connection, group, count, policy, dead)
+        await _enable_service(connection, group, count, policy, dead, dead_retention_ms)
         return
     configs = policy.topic_configs(group) | {_TARGET: dead}
     names = policy.topic_names(group)
-    await _have(connection, dead, count, DEAD_LETTER_CONFIGS)
+    asked = _retention(dead_retention_ms)
+    dead_configs = {**DEAD_LETTER_CONFIGS, **asked}
+    await _have(connection, dead, count, dead_configs, new_configs=KEPT_CONFIGS)
     for name in names:
         await _have(connection, name, count, configs)
     left = [name for name in await _queues(connection, group) if name not in names]
@@ -78,6 +84,10 @@ async def enable(
     )
 
 
+def _retention(asked_ms: int | None) -> dict[str, str]:
+    return {} if asked_ms is None else {"retention.ms": str(asked_ms)}
+
+
 async def _has_retry_topics(connection: ClusterConnection, topic: str) -> bool:
     """Whether these brokers can have them: then every topic has the setting, on or off."""
     resource = ConfigResource(ResourceType.TOPIC, topic)
@@ -90,18 +100,27 @@ async def _has_retry_topics(connection: ClusterConnection, topic: str) -> bool:
 
 
 async def _enable_service(
-    connection: ClusterConnection, group: str, count: int, policy: RetryPolicy, dead: str
+    connection: ClusterConnection,
+    group: str,
+    count: int,
+    policy: RetryPolicy,
+    dead: str,
+    dead_retention_ms: int | None,
 ) -> None:
     """On brokers that have no retry topics."""
-    if policy.queues or policy.jitter:
+    if policy.queues or policy.jitter or policy.max_delay is not None:
         raise KafkaError(
             ErrorCode.INVALID_CONFIG,
             "These brokers have no retry topics, and a retry service has neither --queues nor "
-            "--jitter: its records wait in a topic for each delay anyway.",
+            "--jitter nor --max-delay: its records wait in a topic for each delay anyway.",
         )
+    asked = _retention(dead_retention_ms)
     for topic in service_topics(group, count, -1, dead):
         configs = {setting: str(value) for setting, value in topic.configs.items()}
-        await _have(connection, topic.name, count, configs)
+        if topic.name == dead:
+            await _have(connection, dead, count, asked, new_configs=configs)
+        else:
+            await _have(connection, topic.name, count, configs)
     delays = ",".join(map(show_duration, policy.delays_ms))
     attempts = f" --attempts {policy.attempts}" if policy.attempts else ""
     other = "" if dead == dead_letter_topic(group) else f" --dead-letter-topic {dead}"
@@ -135,10 +154,15 @@ async def _settings(
 
 
 async def _have(
-    connection: ClusterConnection, name: str, count: int, configs: Mapping[str, str]
+    connection: ClusterConnection,
+    name: str,
+    count: int,
+    configs: Mapping[str, str],
+    *,
+    new_configs: Mapping[str, str] | None = None,
 ) -> None:
-    """Create a topic, or change its settings if it is there."""
-    topic = NewTopic(name, count, configs=configs)
+    """Create a topic, or change its settings if it is there; `new_configs` are for a new one."""
+    topic = NewTopic(name, count, configs={**(new_configs or {}), **configs})
     outcome = (await TopicOperations(connection).create_topics([topic], raise_errors=False))[name]
     if not isinstance(outcome, KafkaError):
         print(f"Created {name} with {count} partition{'' if count == 1 else 's'}.")

@@ -71,6 +71,15 @@ def enable(
             "--jitter", min=0, max=1, help="By how much of itself a delay may be longer, at random."
         ),
     ] = 0.0,
+    max_delay: Annotated[
+        str | None,
+        typer.Option(
+            "--max-delay",
+            metavar="TIME",
+            help="No record waits longer, with its jitter or where a handler asks for a time.",
+            show_default="delay.max.ms of the brokers, 40 days",
+        ),
+    ] = None,
     queues: Annotated[
         bool, typer.Option("--queues", help="Make a topic for each delay, and not one for all.")
     ] = False,
@@ -83,21 +92,39 @@ def enable(
             show_default="dlq.GROUP",
         ),
     ] = None,
+    dead_letter_retention: Annotated[
+        str | None,
+        typer.Option(
+            "--dead-letter-retention",
+            metavar="TIME",
+            help="How long dead letters are kept.",
+            show_default="for ever in a new topic",
+        ),
+    ] = None,
     bootstrap_server: BootstrapServer = None,
     timeout_ms: RequestTimeout = TIMEOUT_MS,
 ) -> None:
     """Make the topics of a group, or change the policy of those that are there."""
+    from headwater.base.durations import parse_duration_ms
     from headwater.cli.retry import actions
     from headwater.delivery.worker.policy import RetryPolicy
 
     try:
-        policy = RetryPolicy(_names(delays), attempts, jitter, queues)
+        policy = RetryPolicy(_names(delays), attempts, jitter, queues, max_delay)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--delays") from None
+    retention_ms = None
+    if dead_letter_retention is not None:
+        try:
+            retention_ms = parse_duration_ms(dead_letter_retention)
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--dead-letter-retention") from None
     sources = [name for each in topics for name in _names(each)]
     on_cluster(
         bootstrap_server,
-        lambda connection: actions.enable(connection, group, sources, policy, dead_letter_topic),
+        lambda connection: actions.enable(
+            connection, group, sources, policy, dead_letter_topic, retention_ms
+        ),
         timeout_ms=timeout_ms,
     )
 

@@ -24,6 +24,8 @@ from headwater.wire.delayed.headers import (
     ERROR_CLASS_HEADER,
     ERROR_HEADER,
     ERROR_STACK_HEADER,
+    FIRST_ERROR_CLASS_HEADER,
+    FIRST_ERROR_HEADER,
     FIRST_FAILURE_HEADER,
     LAST_FAILURE_HEADER,
     ORDER_HEADER,
@@ -64,6 +66,9 @@ DROPPED: Final = frozenset(
 _NUMBERS: Final = frozenset(
     {ATTEMPTS_HEADER, FIRST_FAILURE_HEADER, LAST_FAILURE_HEADER, REDRIVES_HEADER}
 )
+_TEXTS: Final = frozenset({FIRST_ERROR_HEADER, FIRST_ERROR_CLASS_HEADER})
+#: More than a number of 64 bits has.
+_DIGITS_MAX: Final = 19
 
 
 def retry_record(
@@ -73,18 +78,20 @@ def retry_record(
     group: str,
     after: AfterLike | None = None,
     queues_ms: Sequence[int] = (),
+    failure_count: int = 1,
 ) -> ProducerRecord:
     """What to produce so that the record is tried again; at once a dead letter if that was raised.
 
     `after` is when; without it the error says so, if it is a `Retry`, or else the topic's policy.
-    `queues_ms` are the delays of a group that has a queue for each, by attempt.
+    `queues_ms` are the delays of a group that has a queue for each, by attempt. It has failed
+    `failure_count` times since it was read, of which the broker counts the last one.
     """
     if isinstance(error, DeadLetter):
         return dead_record(record, error, group=group, queues_ms=queues_ms)
     after_ms = error.after_ms if isinstance(error, Retry) and after is None else None
     if after is not None:
         after_ms = after_ms_of(after)
-    headers = _headers(record, error)
+    headers = _headers(record, error, failure_count)
     if after_ms is not None:
         headers.append((RETRY_AFTER_HEADER, show_duration(after_ms).encode()))
     return _produced(record, headers, group, queues_ms)
@@ -112,15 +119,6 @@ def _produced(
     return ProducerRecord(topic, record.value, record.key, headers=tuple(headers))
 
 
-def without_contents(produced: ProducerRecord, reason: str) -> ProducerRecord:
-    """The same as a dead letter that has only its name and a reason, for what was refused whole."""
-    origin = origin_value(produced.headers)  # type: ignore[arg-type]  # It was made above.
-    headers = [] if origin is None else [(ORIGIN_HEADER, origin)]
-    told = bounded(reason, ERROR_BYTES_MAX)
-    headers += [(ERROR_HEADER, told), (DEAD_HEADER, told)]
-    return produced._replace(value=None, key=None, headers=tuple(headers))
-
-
 def origin_of(record: ConsumerRecord) -> MessageId:
     """Where the record was read first: what its header says, or where it is."""
     value = origin_value(record.headers)
@@ -140,15 +138,21 @@ def origin_value(headers: tuple[Header, ...]) -> bytes | None:
     return None
 
 
-def _headers(record: ConsumerRecord, error: BaseException | str) -> list[Header]:
+def _headers(
+    record: ConsumerRecord, error: BaseException | str, failure_count: int = 1
+) -> list[Header]:
     ours: dict[str, bytes] = {}
     headers: list[Header] = []
     for name, value in record.headers:
         if name in _NUMBERS:
-            if value is not None and value.isdigit():
+            if value is not None and value.isdigit() and len(value) <= _DIGITS_MAX:
                 ours[name] = value
+        elif name in _TEXTS:
+            ours[name] = value or b""
         elif name not in DROPPED and name != ORIGIN_HEADER:
             headers.append((name, value))
+    if failure_count > 1:
+        ours[ATTEMPTS_HEADER] = b"%d" % (int(ours.get(ATTEMPTS_HEADER, b"0")) + failure_count - 1)
     headers += ours.items()
     headers.append((ORIGIN_HEADER, str(origin_of(record)).encode()))
     headers.append((ERROR_HEADER, bounded(_message(error), ERROR_BYTES_MAX)))

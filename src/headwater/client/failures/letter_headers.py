@@ -33,6 +33,8 @@ from headwater.wire.delayed.headers import (
 )
 from headwater.wire.records import Header
 
+#: How the headers begin that tell of the pipeline whose source could not be read.
+PIPELINE_PREFIX: Final = "headwater.dead-letter."
 _FAMILY: Final = "__dlq.errors."
 #: What is told anew, or counted up.
 _OURS: Final = DROPPED | {

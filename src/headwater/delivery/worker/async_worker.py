@@ -80,7 +80,9 @@ class AsyncWorker(RebalanceListener, HasEnvironment):
             found = await prepare_topics(
                 self._placed(AsyncAdmin)(options.bootstrap_config), options
             )
-            self._retry_topics, self._work.queues_ms = found
+            self._retry_topics = found.retry_topics
+            self._work.queues_ms = found.queues_ms
+            self._work.asked_times.longest_ms = found.after_max_ms
             consumer = self._consumer = self._placed(AsyncConsumer)(options.consumer_config)
             producer_kind = self._placed(AsyncProducer)
             settler = Settler(options, self._work, consumer, producer_kind, self._unique())

@@ -18,6 +18,8 @@ from headwater.wire.delayed.retry_topics import dead_letter_topic, retry_queue, 
 #: The setting that makes a topic one in which records wait by how often they failed.
 DELAY_MODE: Final = "delay.mode"
 RETRY_MODE: Final = "retry"
+#: The longest delay that a record of the topic may ask for.
+DELAY_MAX_MS: Final = "delay.max.ms"
 #: Those of its policy, and of the group whose queue it is.
 RETRY_DELAYS: Final = "retry.delays"
 RETRY_GROUP: Final = "retry.group"
@@ -36,6 +38,8 @@ class RetryPolicy:
     jitter: float = 0.0
     #: Whether there is a topic for each delay, and not one for all of them.
     queues: bool = False
+    #: No record waits longer, whatever its jitter or its handler says; None for what brokers allow.
+    max_delay: AfterLike | None = None
     _delays_ms: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -46,7 +50,13 @@ class RetryPolicy:
             raise ValueError(f"attempts cannot be {self.attempts}: it must not be negative.")
         if not 0 <= self.jitter <= 1:
             raise ValueError(f"jitter cannot be {self.jitter}: it must be from 0 to 1.")
-        object.__setattr__(self, "_delays_ms", tuple(after_ms_of(delay) for delay in delays))
+        delays_ms = tuple(after_ms_of(delay) for delay in delays)
+        if self.capped_ms(max(delays_ms)) < max(delays_ms):
+            raise ValueError(
+                f"The delay {show_duration(max(delays_ms))} is longer than max_delay, which is "
+                f"{self.max_delay}."
+            )
+        object.__setattr__(self, "_delays_ms", delays_ms)
 
     @property
     def attempts_max(self) -> int:
@@ -54,8 +64,12 @@ class RetryPolicy:
 
     def delay_s(self, failure_count: int) -> float:
         """How long to wait after so many failures."""
-        delay_s = self._delays_ms[min(failure_count, len(self._delays_ms)) - 1] / 1000
-        return delay_s * (1 + self.jitter * random.random())
+        delay_ms = self._delays_ms[min(failure_count, len(self._delays_ms)) - 1]
+        return self.capped_ms(delay_ms * (1 + self.jitter * random.random())) / 1000
+
+    def capped_ms(self, delay_ms: float) -> float:
+        """A delay that somebody asks for, or what is allowed of it."""
+        return delay_ms if self.max_delay is None else min(delay_ms, after_ms_of(self.max_delay))
 
     @property
     def delays_ms(self) -> tuple[int, ...]:
@@ -81,4 +95,6 @@ class RetryPolicy:
             "retry.jitter": str(self.jitter),
             "retry.dead.letter.topic": dead_letter_topic(group),
         }
+        if self.max_delay is not None:
+            configs[DELAY_MAX_MS] = str(after_ms_of(self.max_delay))
         return configs | {RETRY_GROUP: group} if self.queues else configs

@@ -118,17 +118,18 @@ class Settler:
             await producer.abort_transaction()
             self._is_doubtful = False
             if len(settlement.letters) == 1:
-                self._strip(settlement.letters[0], error)
+                self._reduce(settlement.letters[0], error)
             return False
         self._is_doubtful = False
         self._consumer.committed_elsewhere(offsets)
         return True
 
-    def _strip(self, letter: Letter, error: KafkaError) -> None:
-        """Send on no more than the name of what was refused when it came alone."""
-        if not self._work.refused(letter, f"The retry topic refused it: {error}"):
+    def _reduce(self, letter: Letter, error: KafkaError) -> None:
+        """Send on less of what was refused when it came alone."""
+        without = self._work.refused(letter, error)
+        if without is None:
             raise error
         _logger.error(
-            "The failed record at offset %d of %s is sent on without key and value: %s",
-            *(letter.offset, letter.topic_partition, error),
+            "The failed record at offset %d of %s is sent on without %s: %s",
+            *(letter.offset, letter.topic_partition, without, error),
         )

@@ -16,10 +16,16 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.client.admin.configs import ConfigResource, ResourceType
 from headwater.client.admin.topics import NewTopic
 from headwater.client.kafka_errors import UnknownTopicOrPartitionError
-from headwater.delivery.group_topics import DEAD_LETTER_CONFIGS, service_topics
+from headwater.delivery.group_topics import DEAD_LETTER_CONFIGS, KEPT_CONFIGS, service_topics
 from headwater.delivery.worker.clients import WorkerAdmin
 from headwater.delivery.worker.options import WorkerOptions
-from headwater.delivery.worker.policy import DELAY_MODE, RETRY_DELAYS, RETRY_GROUP, RETRY_MODE
+from headwater.delivery.worker.policy import (
+    DELAY_MAX_MS,
+    DELAY_MODE,
+    RETRY_DELAYS,
+    RETRY_GROUP,
+    RETRY_MODE,
+)
 from headwater.wire.delayed.retry_topics import (
     dead_letter_topic,
     queue_prefix,
@@ -36,6 +42,8 @@ class GroupTopics(NamedTuple):
     retry_topics: tuple[str, ...]
     #: By attempt, the delays of the group's queues; empty if it has one retry topic.
     queues_ms: tuple[int, ...]
+    #: The longest time that a handler may ask for; None if nobody says.
+    after_max_ms: int | None = None
 
 
 async def prepare_topics(admin: WorkerAdmin, options: WorkerOptions) -> GroupTopics:
@@ -52,7 +60,13 @@ async def prepare_topics(admin: WorkerAdmin, options: WorkerOptions) -> GroupTop
                 )
             await _create(admin, options)
             found = await _find(admin, options.group)
-        return _group_topics(options.group, found)
+        topics = _group_topics(options.group, found)
+        longest_ms = [
+            int(found[name][DELAY_MAX_MS])
+            for name in topics.retry_topics
+            if found[name].get(DELAY_MAX_MS)
+        ]
+        return topics._replace(after_max_ms=min(longest_ms, default=None))
     finally:
         await admin.close()
 
@@ -67,7 +81,7 @@ async def _find(admin: WorkerAdmin, group: str) -> dict[str, Mapping[str, str]]:
     resources = [ConfigResource(ResourceType.TOPIC, name) for name in sorted(names)]
     if not resources:
         return {}
-    asked = [DELAY_MODE, RETRY_DELAYS, RETRY_GROUP]
+    asked = [DELAY_MODE, DELAY_MAX_MS, RETRY_DELAYS, RETRY_GROUP]
     found: dict[str, Mapping[str, str]] = {}
     for resource, entries in (await admin.describe_configs(resources, names=asked)).items():
         if isinstance(entries, KafkaError):
@@ -115,7 +129,8 @@ async def _create(admin: WorkerAdmin, options: WorkerOptions) -> None:
     """Dead letters first: the retry topic names where they go."""
     group, replicas = options.group, options.replication_factor
     configs = options.policy.topic_configs(group)
-    own = [NewTopic(dead_letter_topic(group), 1, replicas, configs=DEAD_LETTER_CONFIGS)]
+    dead_configs = {**DEAD_LETTER_CONFIGS, **KEPT_CONFIGS}
+    own = [NewTopic(dead_letter_topic(group), 1, replicas, configs=dead_configs)]
     own += [
         NewTopic(name, options.retry_partitions, replicas, configs=configs)
         for name in options.policy.topic_names(group)

@@ -83,7 +83,9 @@ class Worker(RebalanceListener):
         with self._signals(handle_signals):
             options = self._options
             found = run_now(prepare_topics(AdminNow(options.bootstrap_config), options))
-            self._retry_topics, self._work.queues_ms = found
+            self._retry_topics = found.retry_topics
+            self._work.queues_ms = found.queues_ms
+            self._work.asked_times.longest_ms = found.after_max_ms
             consumer = self._consumer = ConsumerNow(Consumer(options.consumer_config))
             settler = Settler(options, self._work, consumer, ProducerNow, make_unique())
             self._loop = WorkerLoop(options, self._work, consumer, settler, self._crew(consumer))

@@ -17,11 +17,15 @@ from headwater.client.consumer.record import ConsumerRecord
 
 
 class DiedError(Exception):
-    """What is told of a record whose every attempt ended with its process."""
+    """What is told of a record whose every attempt ended with its process: so many."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(f"the process died while handling it, {count} times")
+        self.count = count
 
 
 class CrashNotes:
-    """`attempts_max` processes may die of a record; it is not handled again after that."""
+    """`attempts_max` processes may die of a record before it is sent on."""
 
     def __init__(self, attempts_max: int) -> None:
         self._attempts_max = attempts_max
@@ -44,7 +48,7 @@ class CrashNotes:
         """What to commit before it is handled; raises `DiedError` if it must not be."""
         died_count = self._died_count(record)
         if died_count >= self._attempts_max:
-            raise DiedError(f"the process died while handling it, {died_count} times")
+            raise DiedError(died_count)
         text = json.dumps({"attempting": record.offset, "count": died_count + 1})
         return OffsetAndMetadata(record.offset, text, record.leader_epoch)
 

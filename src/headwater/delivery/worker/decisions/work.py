@@ -14,13 +14,17 @@ import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 
+from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
 from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.consumer.workers.windows import WorkWindows
-from headwater.client.failures.failed_record import dead_record, retry_record, without_contents
+from headwater.client.failures.failed_record import dead_record, retry_record
+from headwater.client.failures.refused_record import reduced
 from headwater.client.failures.verdicts import DeadLetter, Retry
+from headwater.delivery.worker.decisions.asked_times import AskedTimes
 from headwater.delivery.worker.decisions.circuit import Circuit
+from headwater.delivery.worker.decisions.crash_notes import DiedError
 from headwater.delivery.worker.decisions.lanes import KeyLanes, Turn
 from headwater.delivery.worker.decisions.unsettled import Letter, Settlement, Unsettled
 from headwater.delivery.worker.metrics import Figures, WorkerMetrics
@@ -36,6 +40,7 @@ class Work:
         self._options = options
         #: By attempt, the delays of a group with a queue for each; empty for one retry topic.
         self.queues_ms: tuple[int, ...] = ()
+        self.asked_times = AskedTimes(options.group)
         self._figures = Figures()
         self._lanes = KeyLanes()
         self._windows = WorkWindows(options.max_in_flight)
@@ -62,13 +67,22 @@ class Work:
             # As often as is asked for, but no power of two that is longer than any handler waits.
             return self._again_s(options.in_process_backoff_s * 2 ** min(attempt - 1, 10))
         if not options.keep_order:
-            produced = retry_record(record, error, group=options.group, queues_ms=self.queues_ms)
+            produced = retry_record(
+                record,
+                error,
+                group=options.group,
+                after=self.asked_times.instead_of(asked_ms),
+                queues_ms=self.queues_ms,
+                failure_count=error.count if isinstance(error, DiedError) else 1,
+            )
             return Letter(record.topic_partition, record.offset, produced, is_dead=False)
         failure_count = max(1, attempt - options.in_process_attempts + 1)
         if failure_count > options.policy.attempts_max:
             return self._dead(record, error, f"It failed {attempt} times: {error}")
-        delay_s = options.policy.delay_s(failure_count)
-        return self._again_s(delay_s if asked_ms is None else asked_ms / 1000)
+        policy = options.policy
+        if asked_ms is not None:
+            return self._again_s(policy.capped_ms(asked_ms) / 1000)
+        return self._again_s(policy.delay_s(failure_count))
 
     def _again_s(self, delay_s: float) -> float:
         with self.lock:
@@ -85,14 +99,17 @@ class Work:
         with self.lock:
             self._unsettled.add(letter)
 
-    def refused(self, letter: Letter, reason: str) -> bool:
-        """The retry topic does not take it: only its name and the reason go; false if they did."""
-        produced = without_contents(letter.produced, reason)
-        if letter.produced.value is None and letter.produced.key is None and letter.is_dead:
-            return False
+    def refused(self, letter: Letter, error: KafkaError) -> str | None:
+        """The retry topic does not take it: less of it goes, and this tells without what.
+
+        None if nothing can be taken away from it.
+        """
+        less = reduced(letter.produced, error.code, f"The retry topic refused it: {error}")
+        if less is None:
+            return None
         with self.lock:
-            self._unsettled.add(letter._replace(produced=produced, is_dead=True))
-        return True
+            self._unsettled.add(letter._replace(produced=less.produced, is_dead=less.is_dead))
+        return less.without
 
     # -- directly --------------------------------------------------------------------------------
 
