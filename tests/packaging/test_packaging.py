@@ -85,7 +85,11 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
 
     async def scenario(cluster: BrokerCluster) -> None:
         await cluster.create_topic("orders", [[1]], {"delay.mode": "header"})
+        given_up = {"delay.mode": "retry", "retry.dead.letter.topic": "dlq.readers"}
+        await cluster.create_topic("retry.readers", [[1]], given_up)
         await asyncio.to_thread(use, cluster.bootstrap)
+        while not all(delays.known_state for _, delays in cluster.context(1).delays):
+            await asyncio.sleep(0.01)
         cluster.context(1).metrics.record_error(ApiKey.FETCH, ErrorCode.OFFSET_OUT_OF_RANGE)
         for broker_id in cluster.servers:
             report = MetricsReport(cluster.context(broker_id), ConnectionLimits(), LoadMeter(None))

@@ -7,10 +7,12 @@ import random
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from headwater import KafkaError, Producer
+from headwater.base.message_id import MessageId
 from headwater.delivery import AsyncRedrives, Edits, Letter, LetterFilter, To
 from headwater.delivery.redrive import pace
 from headwater.delivery.redrive.outgoing import Outgoing
@@ -266,3 +268,33 @@ def test_an_edit_that_fails_leaves_a_task_that_can_be_resumed(box: LetterBox) ->
     done = box.redrives.resume(task.id, lambda outgoing, letter: outgoing)
     assert (done.progress.state, done.progress.error) == (State.DONE, None)
     assert box.values(box.orders) == list(range(5))
+
+
+def test_letters_are_listed_kept_in_files_and_deleted(box: LetterBox, tmp_path: Path) -> None:
+    box.fill(range(6), error="timeout")
+    box.fill(range(6, 8), error="no money")
+    (seen,) = [each for each in box.redrives.topics() if each.topic == box.dlq]
+    assert (seen.letters, seen.is_exact, seen.group) == (8, True, box.group)
+    assert (seen.top_error, seen.top_error_share) == ("Refused", 1.0)
+    assert seen.oldest_ms is not None and seen.newest_ms is not None
+    assert seen.oldest_ms <= seen.newest_ms
+
+    path, other = str(tmp_path / "letters.jsonl"), f"{box.dlq}-kept"
+    box.create(other)
+    assert box.redrives.export(box.dlq, path, LetterFilter(error="timeout")) == 6
+    assert box.redrives.import_letters(path, other) == 6
+    kept = {record.value: record for record in box.read(other)}
+    for record in box.read(box.dlq):
+        if record.value in kept:
+            same = kept[record.value]
+            assert (same.key, same.headers) == (record.key, record.headers)
+            assert same.timestamp == record.timestamp
+    assert sorted(kept) == [b"%d" % number for number in range(6)]
+
+    third = MessageId(box.dlq, 0, 2)
+    assert box.redrives.purge(box.dlq, box.redrives.old_letters(box.dlq, before=third)) == 2
+    assert box.values(box.dlq) == [1, 3, 4, 5, 6, 7]
+    assert box.redrives.purge(box.dlq, box.redrives.old_letters(box.dlq)) == 6
+    assert box.redrives.old_letters(box.dlq) == {}
+    with pytest.raises(KafkaError, match="is not of the topic"):
+        box.redrives.old_letters(box.dlq, before=MessageId("other", 0, 2))

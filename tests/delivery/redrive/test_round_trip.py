@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headwater import Consumer, Producer, TopicPartition
 from headwater.client.consumer.record import ConsumerRecord
-from headwater.delivery import LetterFilter, RedrivePlan, Redrives, To
+from headwater.delivery import LetterFilter, RedrivePlan, Redrives, RetryPolicy, To
 from headwater.testing import broker
 from headwater.testing.running_broker import RunningBroker
 from tests.support.waiting import eventually
@@ -66,3 +66,24 @@ def test_a_letter_goes_round_until_it_has_gone_round_too_often() -> None:
         assert (counts.already, counts.loops, counts.sent) == (1, 1, 0)
         found = redrives.letters("dlq.billing", LetterFilter(origin="orders-0@7"))
         assert [each.redrives for each in found] == [0, 1]
+
+
+def test_a_group_with_a_queue_for_each_delay_gets_its_letters_in_the_first() -> None:
+    policy = RetryPolicy(["100ms", "1h"], queues=True)
+    with broker() as running:
+        running.create_topic("dlq.billing", configs=ALLOWED)
+        configs = policy.topic_configs("billing")
+        for name in policy.topic_names("billing"):
+            running.create_topic(name, configs=configs)
+        # The retry topic of another group, which is called as a queue of this one would be.
+        running.create_topic("retry.billing.7s", configs=configs | {"retry.group": "billing.7s"})
+        redrives = Redrives(bootstrap_servers=running.bootstrap)
+        with Producer(bootstrap_servers=running.bootstrap) as producer:
+            dead = [ORIGIN, ("headwater-attempts", b"2")]
+            producer.send("retry.billing.1h", b"v", b"k", headers=dead).result()
+            read(running, "dlq.billing", 1)
+        plan = RedrivePlan(source="dlq.billing", to=To.RETRY)
+        assert dict(redrives.preview(plan).by_target) == {"retry.billing.100ms": 1}
+        assert redrives.run(plan).progress.counts.sent == 1
+        (back,) = read(running, "retry.billing.100ms", 1)
+        assert (back.value, dict(back.headers)["headwater-attempts"]) == (b"v", b"1")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, TypeAlias
 
 import typer
 
@@ -28,8 +28,6 @@ from headwater.cli.options.delay_times import given_moment
 from headwater.cli.options.json_option import AsJson, RowsAsJson
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
-
-EXIT_FAILURE: Final = 1
 
 HELP = """\
 Look after dead letters: what consumers, workers, pipelines or connectors could not handle.
@@ -63,11 +61,7 @@ def list_topics(as_json: RowsAsJson = False, bootstrap_server: BootstrapServer =
     """
     from headwater.cli.dlq import looking
 
-    config = config_of(bootstrap_server)
-    on_redrives(
-        bootstrap_server,
-        lambda redrives: looking.list_topics(redrives, config, as_json=as_json),
-    )
+    on_redrives(bootstrap_server, lambda redrives: looking.list_topics(redrives, as_json=as_json))
 
 
 @app.command("show")
@@ -173,8 +167,7 @@ def import_letters(
     """Write the letters of a file to a topic as they are in the file, with all of their headers."""
     from headwater.cli.dlq import files
 
-    config = config_of(bootstrap_server)
-    on_redrives(bootstrap_server, lambda _: files.import_letters(config, file, topic))
+    on_redrives(bootstrap_server, lambda redrives: files.import_letters(redrives, file, topic))
 
 
 app.command("redrive", help=REDRIVE_HELP)(redrive)
@@ -252,6 +245,7 @@ def purge(
     bootstrap_server: BootstrapServer = None,
 ) -> None:
     """Delete the oldest letters of a topic. They cannot be brought back: see `export`."""
+    from headwater.base.message_id import MessageId
     from headwater.cli.dlq import purging
 
     if (everything, before is not None, before_offset is not None).count(True) != 1:
@@ -263,12 +257,11 @@ def purge(
         raise typer.BadParameter(
             "the two go together", param_hint="--partition and --before-offset"
         )
-    place = None if before_offset is None or partition is None else (partition, before_offset)
+    place = None
+    if before_offset is not None and partition is not None:
+        place = MessageId(topic, partition, before_offset)
     before_ms = given_moment(before, "--before")
-    config = config_of(bootstrap_server)
-    failed = on_redrives(
+    on_redrives(
         bootstrap_server,
-        lambda _: purging.purge(config, topic, before_ms, place, is_sure=is_sure),
+        lambda redrives: purging.purge(redrives, topic, before_ms, place, is_sure=is_sure),
     )
-    if failed:
-        raise typer.Exit(EXIT_FAILURE)

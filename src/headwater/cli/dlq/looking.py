@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from headwater.base.errors import KafkaError
 from headwater.base.message_id import MessageId
 from headwater.base.printable import printable, shortened
-from headwater.cli.output.plain_table import WIDE, Column, print_rows
-from headwater.client.admin.async_admin import AsyncAdmin
-from headwater.client.admin.configs import ConfigResource, ResourceType
+from headwater.cli.output.plain_table import WIDE, Column, Row, print_rows
 from headwater.client.errors import UnknownTopicError
 from headwater.delivery.redrive.async_redrives import AsyncRedrives
 from headwater.delivery.redrive.letters.json_lines import letter_document, shown_bytes
 from headwater.delivery.redrive.letters.letter import Letter
 from headwater.delivery.redrive.letters.letter_filter import LetterFilter
 from headwater.delivery.redrive.letters.letter_reader import Span, letter_consumer, spans_of
-from headwater.delivery.redrive.targets import DEAD_LETTERS_SETTING
-from headwater.wire.delayed.retry_topics import DEAD_LETTER_PREFIX
+from headwater.delivery.redrive.letters.topic_overview import TopicOverview
 
-#: How Spring and people name such topics, where no setting says it.
-_ENDINGS: Final = (".dlt", "-dlt", ".dlq", "-dlq")
-#: A topic with more is only looked at in part.
-_LOOKED_AT_MAX: Final = 10_000
 _VALUE_SHOWN: Final = 2000
 _LISTED: Final = (
     Column("TOPIC", "topic"),
@@ -44,75 +35,40 @@ _IN_JSON: Final = tuple(
 )
 
 
-async def list_topics(redrives: AsyncRedrives, config: dict[str, object], *, as_json: bool) -> None:
-    async with AsyncAdmin(config) as admin:
-        names = await _dead_letter_topics(admin)
-    rows: list[dict[str, object]] = []
-    async with letter_consumer(config) as consumer:
-        for name in names:
-            rows.append(await _row(redrives, name, await spans_of(consumer, name)))
-    if not as_json:
-        for row in rows:
-            row["letters"] = row["letters"] if row["is_exact"] else f"about {row['letters']}"
-    print_rows(_IN_JSON if as_json else _LISTED, rows, as_json=as_json, form=WIDE)
+async def list_topics(redrives: AsyncRedrives, *, as_json: bool) -> None:
+    topics = await redrives.topics()
+    if as_json:
+        print_rows(_IN_JSON, [_as_json(each) for each in topics], as_json=True, form=WIDE)
+    else:
+        print_rows(_LISTED, [_listed(each) for each in topics], as_json=False, form=WIDE)
 
 
-async def _dead_letter_topics(admin: AsyncAdmin) -> list[str]:
-    """Those that a setting makes one, and those that are called so."""
-    names = sorted(topic.name for topic in await admin.list_topics() if not topic.is_internal)
-    resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-    described = await admin.describe_configs(resources, names=[DEAD_LETTERS_SETTING])
-    allowed = {
-        resource.name
-        for resource, entries in described.items()
-        if not isinstance(entries, KafkaError)
-        and any(entry.name == DEAD_LETTERS_SETTING and entry.value == "true" for entry in entries)
-    }
-    return [
-        name
-        for name in names
-        if name in allowed or name.startswith(DEAD_LETTER_PREFIX) or name.lower().endswith(_ENDINGS)
-    ]
-
-
-async def _row(redrives: AsyncRedrives, topic: str, spans: dict[int, Span]) -> dict[str, object]:
-    """Exact for a small topic; of a large one the ends of the partitions are looked at."""
-    count = sum(span.end - span.first for span in spans.values())
-    is_exact = count <= _LOOKED_AT_MAX
-    looked_at = spans
-    if not is_exact:
-        share = _LOOKED_AT_MAX // len(spans)
-        looked_at = {
-            at: Span(max(span.first, span.end - share), span.end) for at, span in spans.items()
-        }
-    errors: Counter[str] = Counter()
-    groups: Counter[str] = Counter()
-    times_ms: list[int] = []
-    async for letters in redrives.letters(topic, spans=looked_at):
-        errors.update(letter.error for letter in letters)
-        groups.update(letter.group or "(not told)" for letter in letters)
-        times_ms += [letter.record.timestamp for letter in letters]
-    if not is_exact:
-        firsts = {
-            at: Span(span.first, min(span.end, span.first + 50)) for at, span in spans.items()
-        }
-        async for letters in redrives.letters(topic, spans=firsts):
-            times_ms += [letter.record.timestamp for letter in letters]
-    seen = errors.total()
-    top, top_count = errors.most_common(1)[0] if errors else (None, 0)
-    share_percent = round(100 * top_count / seen) if seen else 0
+def _as_json(topic: TopicOverview) -> Row:
     return {
-        "topic": topic,
-        "letters": seen if is_exact else count,
-        "is_exact": is_exact,
-        "oldest": moment(min(times_ms, default=None)),
-        "newest": moment(max(times_ms, default=None)),
-        "oldest_ms": min(times_ms, default=None),
-        "newest_ms": max(times_ms, default=None),
-        "group": groups.most_common(1)[0][0] if groups else None,
-        "top_error": None if top is None else f"{shortened(top, 60)} ({share_percent} %)",
-        "top_error_share": share_percent / 100,
+        **topic._asdict(),
+        "top_error": _top_error(topic),
+        "top_error_share": _percent(topic) / 100,
     }
+
+
+def _listed(topic: TopicOverview) -> Row:
+    return {
+        "topic": topic.topic,
+        "letters": topic.letters if topic.is_exact else f"about {topic.letters}",
+        "oldest": moment(topic.oldest_ms),
+        "newest": moment(topic.newest_ms),
+        "group": topic.group,
+        "top_error": _top_error(topic),
+    }
+
+
+def _top_error(topic: TopicOverview) -> str | None:
+    error = topic.top_error
+    return None if error is None else f"{shortened(error, 60)} ({_percent(topic)} %)"
+
+
+def _percent(topic: TopicOverview) -> int:
+    return round(100 * topic.top_error_share)
 
 
 async def show(
@@ -185,7 +141,10 @@ def _described(letter: Letter) -> list[str]:
         ("group", failure.group),
         ("written by", failure.family.value),
         ("attempts", failure.attempts),
+        ("produced", moment(failure.original_timestamp_ms)),
         ("first failure", moment(failure.first_failure_ms)),
+        ("first error", failure.first_error_class),
+        ("first message", failure.first_error_message),
         ("last failure", moment(letter.last_failure_ms)),
         ("error", failure.error_class),
         ("message", failure.error_message),

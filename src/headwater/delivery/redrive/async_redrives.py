@@ -5,12 +5,16 @@ A task runs in the process that began it. If that dies, `resume` carries on, the
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Final, Unpack
 
 from headwater.base.errors import InvalidConfigError
+from headwater.base.ids import TopicPartition
+from headwater.base.message_id import MessageId
 from headwater.client.admin.async_admin import AsyncAdmin
 from headwater.client.producer.async_producer import AsyncProducer
 from headwater.client.settings.client_config import given_config
@@ -18,12 +22,19 @@ from headwater.client.settings.typed import AdminSettings
 from headwater.delivery.redrive.census import Census
 from headwater.delivery.redrive.judgement import Judge
 from headwater.delivery.redrive.letters.letter import Letter, read_letter
+from headwater.delivery.redrive.letters.letter_files import send_file, write_file
 from headwater.delivery.redrive.letters.letter_filter import LetterFilter
 from headwater.delivery.redrive.letters.letter_reader import (
     LetterReader,
     Span,
     letter_consumer,
     spans_of,
+)
+from headwater.delivery.redrive.letters.old_letters import old_letters
+from headwater.delivery.redrive.letters.topic_overview import (
+    TopicOverview,
+    dead_letter_topics,
+    overview,
 )
 from headwater.delivery.redrive.outgoing import EditFunction
 from headwater.delivery.redrive.preconditions import (
@@ -84,6 +95,59 @@ class AsyncRedrives:
                 letters = [letter for letter in map(read_letter, records) if wanted.matches(letter)]
                 if letters:
                     yield letters
+
+    async def topics(self) -> list[TopicOverview]:
+        """The dead-letter topics of the cluster, and what is in them at a glance."""
+        async with AsyncAdmin(self._config) as admin:
+            names = await dead_letter_topics(admin)
+        async with letter_consumer(self._config) as consumer:
+            return [
+                await overview(
+                    name, await spans_of(consumer, name), partial(self.letters, name, None)
+                )
+                for name in names
+            ]
+
+    async def export(
+        self,
+        topic: str,
+        path: str | None,
+        letter_filter: LetterFilter | None = None,
+        *,
+        is_parquet: bool = False,
+    ) -> int:
+        """Write letters to a file, as lines of JSON or as Parquet; returns how many there are."""
+        if is_parquet and path is None:
+            raise InvalidConfigError("Parquet needs a file to be written to.")
+        # Before the file is made, which may be there already.
+        await self.require_topic(topic)
+        # A pipe may end early: then the client that reads letters is closed here.
+        async with contextlib.aclosing(self.letters(topic, letter_filter)) as batches:
+            return await write_file(batches, path, is_parquet=is_parquet)
+
+    async def import_letters(self, path: str, topic: str) -> int:
+        """Write the letters of a file to a topic as they are there; returns how many there are."""
+        await self.require_topic(topic)
+        async with AsyncProducer(self._config) as producer:
+            return await send_file(producer, path, topic)
+
+    async def old_letters(
+        self, topic: str, *, before_ms: int | None = None, before: MessageId | None = None
+    ) -> dict[int, Span]:
+        """By partition, the oldest letters: up to a time, a letter, or the end."""
+        await self.require_topic(topic)
+        if before is not None and before.topic != topic:
+            raise InvalidConfigError(f"The letter {before} is not of the topic {topic!r}.")
+        async with letter_consumer(self._config) as consumer:
+            return await old_letters(consumer, topic, before_ms, before)
+
+    async def purge(self, topic: str, spans: Mapping[int, Span]) -> int:
+        """Delete what `old_letters` found. It cannot be brought back: see `export`."""
+        async with AsyncAdmin(self._config) as admin:
+            await admin.delete_records(
+                {TopicPartition(topic, at): span.end for at, span in spans.items()}
+            )
+        return sum(span.end - span.first for span in spans.values())
 
     async def preview(self, plan: RedrivePlan, edit: EditFunction | None = None) -> Census:
         """A dry run: what a task of this plan would do now. Nothing is sent or written."""

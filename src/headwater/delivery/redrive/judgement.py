@@ -18,7 +18,6 @@ from headwater.delivery.redrive.outgoing import (
 from headwater.delivery.redrive.targets import Target, Targets
 from headwater.delivery.redrive.tasks.offset_ranges import OffsetRanges
 from headwater.delivery.redrive.tasks.plan import RedrivePlan, To
-from headwater.wire.delayed.retry_topics import retry_topic
 
 NO_HOME: Final = (
     "Nobody told where these letters were at first, so they cannot go back there: send them to the "
@@ -63,15 +62,17 @@ class Judge:
 
     async def judge(self, records: Sequence[ConsumerRecord]) -> list[Judged]:
         """In the order of the records. Raises what the caller's function raises."""
-        chosen = [self._chosen(record) for record in records]
+        letters = list(map(read_letter, records))
+        if self._plan.to is To.RETRY:
+            await self._targets.look_up_groups([each.group for each in letters if each.group])
+        chosen = list(map(self._chosen, letters))
         topics = [each.outgoing.topic for each in chosen if each.outgoing is not None]
         await self._targets.look_up(topics)
         return [self._bound(each) for each in chosen]
 
-    def _chosen(self, record: ConsumerRecord) -> Judged:
+    def _chosen(self, letter: Letter) -> Judged:
         """Whether it is meant at all, and which topic it is bound for."""
-        letter = read_letter(record)
-        plan = self._plan
+        plan, record = self._plan, letter.record
         if not plan.filter.matches(letter):
             return Judged(letter, None, "other")
         done = self._done.get(record.partition)
@@ -82,9 +83,10 @@ class Judge:
         if plan.to is To.TOPIC:
             return Judged(letter, outgoing_of(letter, plan.topic or "", None), "sent")
         if plan.to is To.RETRY:
-            if letter.group is None:
+            if not letter.group:
                 return Judged(letter, None, "homeless", NO_GROUP)
-            return Judged(letter, outgoing_of(letter, retry_topic(letter.group), None), "sent")
+            topic = self._targets.retry_topic(letter.group)
+            return Judged(letter, outgoing_of(letter, topic, None), "sent")
         home = letter.home
         if home is None:
             return Judged(letter, None, "homeless", NO_HOME)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
+from headwater.client.failures.letter_headers import PIPELINE_PREFIX
 from headwater.delivery.redrive.letters.families import (
     CONNECT_PREFIX,
     KAFKA_PREFIX,
@@ -24,6 +25,8 @@ _DROPPED: Final = frozenset(
     {
         ours.ATTEMPTS_HEADER,
         ours.FIRST_FAILURE_HEADER,
+        ours.FIRST_ERROR_HEADER,
+        ours.FIRST_ERROR_CLASS_HEADER,
         ours.LAST_FAILURE_HEADER,
         ours.ERROR_HEADER,
         ours.ERROR_CLASS_HEADER,
@@ -38,9 +41,20 @@ _DROPPED: Final = frozenset(
         ours.DELIVER_AT_HEADER,
         ours.DELAY_ID_HEADER,
         ours.EXPIRE_AT_HEADER,
+        # Of a row that could not be written: it tells of that failure, and not of the row.
+        ours.WANTED_TOPIC_HEADER,
+        ours.WANTED_PARTITION_HEADER,
+        ours.QUERY_HEADER,
+        ours.BATCH_HEADER,
     }
 )
-_PREFIXES: Final = (KAFKA_PREFIX, CONNECT_PREFIX, *SPRING_PREFIXES, "springDeserializerException")
+_PREFIXES: Final = (
+    KAFKA_PREFIX,
+    CONNECT_PREFIX,
+    *SPRING_PREFIXES,
+    "springDeserializerException",
+    PIPELINE_PREFIX,
+)
 _OURS_ALWAYS: Final = frozenset({ours.ORIGIN_HEADER, ours.REDRIVES_HEADER})
 #: It comes back to its group at once, and not after the delay of a first failure.
 _AT_ONCE: Final = (ours.RETRY_AFTER_HEADER, b"0ms")

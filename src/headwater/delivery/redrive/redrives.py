@@ -12,11 +12,14 @@ import asyncio
 from collections.abc import Mapping
 from typing import Unpack
 
+from headwater.base.message_id import MessageId
 from headwater.client.settings.typed import AdminSettings
 from headwater.delivery.redrive.async_redrives import AsyncRedrives
 from headwater.delivery.redrive.census import Census
 from headwater.delivery.redrive.letters.letter import Letter
 from headwater.delivery.redrive.letters.letter_filter import LetterFilter
+from headwater.delivery.redrive.letters.letter_reader import Span
+from headwater.delivery.redrive.letters.topic_overview import TopicOverview
 from headwater.delivery.redrive.outgoing import EditFunction
 from headwater.delivery.redrive.runner import OnProgress
 from headwater.delivery.redrive.tasks.plan import RedrivePlan
@@ -39,6 +42,30 @@ class Redrives:
             return [letter async for letters in found for letter in letters]
 
         return asyncio.run(collect())
+
+    def topics(self) -> list[TopicOverview]:
+        return asyncio.run(self._redrives.topics())
+
+    def export(
+        self,
+        topic: str,
+        path: str | None,
+        letter_filter: LetterFilter | None = None,
+        *,
+        is_parquet: bool = False,
+    ) -> int:
+        return asyncio.run(self._redrives.export(topic, path, letter_filter, is_parquet=is_parquet))
+
+    def import_letters(self, path: str, topic: str) -> int:
+        return asyncio.run(self._redrives.import_letters(path, topic))
+
+    def old_letters(
+        self, topic: str, *, before_ms: int | None = None, before: MessageId | None = None
+    ) -> dict[int, Span]:
+        return asyncio.run(self._redrives.old_letters(topic, before_ms=before_ms, before=before))
+
+    def purge(self, topic: str, spans: Mapping[int, Span]) -> int:
+        return asyncio.run(self._redrives.purge(topic, spans))
 
     def preview(self, plan: RedrivePlan, edit: EditFunction | None = None) -> Census:
         return asyncio.run(self._redrives.preview(plan, edit))

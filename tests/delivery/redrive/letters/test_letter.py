@@ -36,6 +36,8 @@ def test_a_letter_of_headwater_tells_everything() -> None:
             ("headwater-attempts", b"6"),
             ("headwater-first-failure", b"1000"),
             ("headwater-last-failure", b"2000"),
+            ("headwater-first-error", b"the bank is closed"),
+            ("headwater-first-error-class", b"bank.Closed"),
             ("headwater-error", b"no money"),
             ("headwater-error-class", b"bank.Refused"),
             ("headwater-error-stack", b"line 1"),
@@ -48,6 +50,8 @@ def test_a_letter_of_headwater_tells_everything() -> None:
     assert letter.origin == letter.home == MessageId("orders", 0, 1234)
     assert (failure.attempts, failure.first_failure_ms, letter.last_failure_ms) == (6, 1000, 2000)
     assert (failure.error_class, failure.error_message) == ("bank.Refused", "no money")
+    first = (failure.first_error_class, failure.first_error_message)
+    assert first == ("bank.Closed", "the bank is closed")
     assert (failure.error_stack, letter.redrives, letter.error) == ("line 1", 2, "Refused")
 
 
@@ -76,9 +80,11 @@ def test_a_letter_of_spring(is_binary: bool) -> None:
             ("kafka_dlt-original-topic", b"orders"),
             ("kafka_dlt-original-partition", integer(2, ">i")),
             ("kafka_dlt-original-offset", integer(1234, ">q")),
+            ("kafka_dlt-original-timestamp", integer(1_700_000_000_123, ">q")),
             ("kafka_dlt-original-consumer-group", b"billing"),
             # Of a retry topic on the way: where it was at first stands in front.
             ("kafka_dlt-original-topic", b"orders-retry-0"),
+            ("kafka_dlt-original-timestamp", integer(1_800_000_000_123, ">q")),
             ("kafka_dlt-exception-fqcn", b"org.springframework.Wrapped"),
             ("kafka_dlt-exception-cause-fqcn", b"shop.NoMoney"),
             ("kafka_dlt-exception-message", b"no money"),
@@ -89,6 +95,30 @@ def test_a_letter_of_spring(is_binary: bool) -> None:
     assert letter.home == MessageId("orders", 2, 1234)
     assert (letter.failure.attempts, letter.error) == (4, "NoMoney")
     assert letter.last_failure_ms == letter.record.timestamp
+    assert letter.failure.original_timestamp_ms == 1_700_000_000_123
+
+
+@pytest.mark.parametrize(
+    ("value", "expected_ms"),
+    [
+        # As Java's BigInteger writes it.
+        ((1_700_000_000_123).to_bytes(6, "big"), 1_700_000_000_123),
+        (b"\x05", 5),
+        (b"\xff", None),
+        (b"", None),
+        (None, None),
+        (bytes(9), None),
+    ],
+)
+def test_springs_retry_topics_tell_when_a_record_was_produced(
+    value: bytes | None, expected_ms: int | None
+) -> None:
+    letter = read_letter(
+        letter_record(
+            ("retry_topic-original-timestamp", value), ("kafka_dlt-exception-fqcn", b"shop.NoMoney")
+        )
+    )
+    assert letter.failure.original_timestamp_ms == expected_ms
 
 
 def test_a_letter_of_connect() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from headwater.pipeline.compiled.sinks.source_letters import PREFIX, source_letter_headers
+from headwater.client.failures.letter_headers import PIPELINE_PREFIX
+from headwater.pipeline.compiled.sinks.source_letters import source_letter_headers
 
 SCHEMA = '{"type":"struct","fields":[{"name":"n","type":"long","nullable":true,"metadata":{}}]}'
 
@@ -28,13 +29,13 @@ def test_every_header_of_a_letter() -> None:
     assert letter() == [
         ("trace", b"t-1"),
         ("trace", None),
-        (f"{PREFIX}reason", b"the value is empty"),
-        (f"{PREFIX}pipeline", b"revenue"),
-        (f"{PREFIX}source", b"in"),
-        (f"{PREFIX}topic", b"orders"),
-        (f"{PREFIX}partition", b"3"),
-        (f"{PREFIX}offset", b"1234"),
-        (f"{PREFIX}timestamp", b"1700000000000"),
+        (f"{PIPELINE_PREFIX}reason", b"the value is empty"),
+        (f"{PIPELINE_PREFIX}pipeline", b"revenue"),
+        (f"{PIPELINE_PREFIX}source", b"in"),
+        (f"{PIPELINE_PREFIX}topic", b"orders"),
+        (f"{PIPELINE_PREFIX}partition", b"3"),
+        (f"{PIPELINE_PREFIX}offset", b"1234"),
+        (f"{PIPELINE_PREFIX}timestamp", b"1700000000000"),
         ("headwater-origin", b"orders-3@1234"),
         ("headwater-attempts", b"1"),
         ("headwater-first-failure", b"1800000000000"),
@@ -54,7 +55,7 @@ def test_a_record_without_headers_and_json_that_does_not_fit() -> None:
     headers = dict(letter(SCHEMA, headers=None, misfit=b'{"n": "much"}'))
     reason = b"the field 'n' is not of type BIGINT: \"much\""
     assert headers["headwater-error"] == headers["__dlq.errors.message"] == reason
-    assert headers[f"{PREFIX}reason"] == reason
+    assert headers[f"{PIPELINE_PREFIX}reason"] == reason
     assert len(headers) == 19
 
 
@@ -67,7 +68,7 @@ def test_a_letter_that_was_sent_back_and_fails_again_has_each_header_once() -> N
     # The name and the first failure stay, the rest is of now.
     assert headers["headwater-origin"] == b"orders-3@1234"
     assert headers["__dlq.errors.offset"] == b"1234"
-    assert headers[f"{PREFIX}offset"] == b"9999"
+    assert headers[f"{PIPELINE_PREFIX}offset"] == b"9999"
     assert headers["headwater-attempts"] == headers["__dlq.errors.delivery.count"] == b"2"
     assert headers["headwater-first-failure"] == b"1800000000000"
     assert headers["headwater-last-failure"] == b"1900000000000"

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from headwater.base.message_id import MessageId
 from headwater.delivery.redrive.letters.header_values import (
+    big_number_of,
     number_of,
     parsed_place,
     place_of,
@@ -55,6 +56,11 @@ class Failure(NamedTuple):
     error_class: str | None = None
     error_message: str | None = None
     error_stack: str | None = None
+    #: Of the first failure, where somebody keeps that; those above are of the last one.
+    first_error_class: str | None = None
+    first_error_message: str | None = None
+    #: The time that the record had in the topic it was in at first.
+    original_timestamp_ms: int | None = None
 
 
 NOTHING_TOLD: Final = Failure(Family.UNKNOWN)
@@ -85,6 +91,8 @@ def our_failure(last: Headers) -> Failure:
         text_of(last.get(ours.ERROR_CLASS_HEADER)),
         text_of(message or last.get(ours.DLQ_MESSAGE_HEADER)),
         text_of(last.get(ours.ERROR_STACK_HEADER)),
+        text_of(last.get(ours.FIRST_ERROR_CLASS_HEADER)),
+        text_of(last.get(ours.FIRST_ERROR_HEADER)),
     )
 
 
@@ -96,6 +104,11 @@ def spring_failure(first: Headers, last: Headers) -> Failure:
     """Where it was, the first headers say: each retry topic may have put its own behind them."""
     # What the listener threw is the cause of what Spring made of it.
     error_class = last.get("kafka_dlt-exception-cause-fqcn") or last.get(_SPRING_CLASS)
+    # Its retry topics keep the time of the first record in as few bytes as it takes; who publishes
+    # to a dead-letter topic without them has it in eight.
+    written = first.get("retry_topic-original-timestamp")
+    if written is None:
+        written = first.get("kafka_dlt-original-timestamp")
     return Failure(
         Family.SPRING,
         place_of(
@@ -108,6 +121,7 @@ def spring_failure(first: Headers, last: Headers) -> Failure:
         error_class=text_of(error_class),
         error_message=text_of(last.get("kafka_dlt-exception-message")),
         error_stack=text_of(last.get("kafka_dlt-exception-stacktrace")),
+        original_timestamp_ms=big_number_of(written),
     )
 
 

@@ -34,6 +34,15 @@ def number_of(value: bytes | None) -> int | None:
     return number if 0 <= number <= LONG_MAX else None
 
 
+def big_number_of(value: bytes | None) -> int | None:
+    """The same, where an integer may also have only as many bytes as it needs."""
+    number = number_of(value)
+    if number is not None or not value or value.isdigit() or len(value) >= max(_JAVA_SIZES):
+        return number
+    number = int.from_bytes(value, "big", signed=True)
+    return number if number >= 0 else None
+
+
 def place_of(
     topic: bytes | None, partition: bytes | None, offset: bytes | None
 ) -> MessageId | None:

@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from headwater.base.message_id import MessageId
-from headwater.client.failures.letter_headers import Failure, letter_headers
+from headwater.client.failures.letter_headers import PIPELINE_PREFIX, Failure, letter_headers
 from headwater.pipeline.compiled.coding.bad_json import json_problem
 
-PREFIX: Final = "headwater.dead-letter."
 #: What `headwater-error-class` says of all of them.
 BAD_RECORD: Final = "BadRecord"
 
@@ -39,8 +38,11 @@ def source_letter_headers(
     }
     before = [(each["key"], each["value"]) for each in row["headers"] or ()]
     # A letter that was sent back has had some of these.
-    kept = [each for each in before if not each[0].startswith(PREFIX)]
-    kept += [(PREFIX + name, str(text).encode("utf-8", "replace")) for name, text in told.items()]
+    kept = [each for each in before if not each[0].startswith(PIPELINE_PREFIX)]
+    kept += [
+        (PIPELINE_PREFIX + name, str(text).encode("utf-8", "replace"))
+        for name, text in told.items()
+    ]
     place = MessageId(row["topic"], row["partition"], row["offset"])
     failure = Failure(group, reason, BAD_RECORD, row["failed_ms"])
     headers = letter_headers(kept, failure, place=place)
