@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from headwater.base.background_tasks import BackgroundTaskError
+from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.broker import server
 from headwater.broker.peers.leader_rebalancing import LeaderRebalancing
@@ -144,30 +145,6 @@ def test_the_fsyncs_of_a_partition(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     run_broker_scenario(tmp_path, scenario, {"acks.all.flush": "leader"})
 
 
-def test_the_loading_of_a_coordinator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = {
-        "offsets.topic.num.partitions": "1",
-        "offsets.topic.replication.factor": "1",
-    }
-
-    async def commit(broker: RunningBroker) -> None:
-        context = broker.server.context
-        await broker.create_topic("orders")
-        await context.coordinator_topics.ensure(CoordinatorKind.GROUP)
-        offset = NewOffset(TopicPartition("orders", 0), 1)
-        await context.groups.write(
-            "g",
-            lambda shard, now_ms: shard.offsets.commit(
-                "g", OUTSIDER, [offset], now_ms, api_version=9
-            ),
-        )
-
-    run_broker_scenario(tmp_path, commit, settings)
-    monkeypatch.setattr(ShardLog, "replay_into", planted)
-    expected = _SENTENCE.format("loading of __consumer_offsets-0")
-    assert failure_of_life(tmp_path, settings) == expected
-
-
 def test_the_way_to_the_controller_for_other_isrs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,6 +227,43 @@ def test_followers_and_looks_at_in_sync_replicas_try_again(
             assert not each._background._has_failed.is_set()
 
     run_cluster_scenario(tmp_path, scenario, {"replica.lag.time.max.ms": "300"})
+
+
+def test_a_coordinator_that_cannot_be_loaded_costs_its_partition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = {
+        "offsets.topic.num.partitions": "1",
+        "offsets.topic.replication.factor": "1",
+    }
+
+    async def commit(broker: RunningBroker, topic: str) -> None:
+        context = broker.server.context
+        await broker.create_topic(topic)
+        await context.coordinator_topics.ensure(CoordinatorKind.GROUP)
+        offset = NewOffset(TopicPartition(topic, 0), 1)
+        await context.groups.write(
+            "g",
+            lambda shard, now_ms: shard.offsets.commit(
+                "g", OUTSIDER, [offset], now_ms, api_version=9
+            ),
+        )
+
+    async def fail(broker: RunningBroker) -> None:
+        await broker.server.context.groups.loaded()
+        with pytest.raises(KafkaError):
+            await commit(broker, "invoices")
+        # It would cost each broker that leads the partition next, too, so this one goes on.
+        assert (await broker.produce("invoices", [b"taken"])).error_code == 0
+        assert not broker.server._background._has_failed.is_set()
+        assert "__consumer_offsets-0 could not be loaded: planted" in caplog.text
+
+    run_broker_scenario(tmp_path, lambda broker: commit(broker, "orders"), settings)
+    with monkeypatch.context() as patch:
+        patch.setattr(ShardLog, "replay_into", planted)
+        run_broker_scenario(tmp_path, fail, settings)
+    # And whoever loads it in order has it again.
+    run_broker_scenario(tmp_path, lambda broker: commit(broker, "returns"), settings)
 
 
 def test_the_broker_that_failed_ends_its_process_with_an_error(
