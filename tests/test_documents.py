@@ -108,6 +108,12 @@ def test_right_paths_and_other_code_are_not(text: str) -> None:
     assert _missing_paths(text) == []
 
 
+def test_the_index_names_every_page() -> None:
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    index = (ROOT / "docs" / "README.md").read_text()
+    assert set(re.findall(r"\]\(([\w-]+\.md)\)", index)) == pages
+
+
 @pytest.mark.parametrize("target", ["make run", "make test"])
 def test_the_readme_shows_the_two_commands(target: str) -> None:
     assert target in (ROOT / "README.md").read_text()
