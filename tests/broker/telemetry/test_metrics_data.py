@@ -12,6 +12,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from headwater.broker.telemetry.metrics_data import (
     FIELDS_MAX,
     POINTS_MAX,
+    RESOURCES_MAX,
     MetricsDataError,
     PointKind,
     read_metrics_data,
@@ -209,3 +210,20 @@ def test_points_beyond_the_bound_are_counted() -> None:
     data = pb.MetricsData(resource_metrics=[pb.ResourceMetrics(scope_metrics=[scope])])
     found = read_metrics_data(data.SerializeToString())
     assert (len(found.points), found.omitted_count) == (POINTS_MAX, 3)
+
+
+def _of_resources(count: int) -> bytes:
+    """A metric of each, as Java's client writes them."""
+    point = pb.NumberDataPoint(as_int=1)
+    scope = pb.ScopeMetrics(metrics=[pb.Metric(name="m", gauge=pb.Gauge(data_points=[point]))])
+    each = pb.ResourceMetrics(scope_metrics=[scope])
+    return pb.MetricsData(resource_metrics=[each] * count).SerializeToString()
+
+
+def test_each_metric_may_have_a_resource_of_its_own() -> None:
+    assert len(read_metrics_data(_of_resources(RESOURCES_MAX)).points) == RESOURCES_MAX
+
+
+def test_more_resources_than_are_passed_on() -> None:
+    with pytest.raises(MetricsDataError, match="more than 5,000 resources"):
+        read_metrics_data(_of_resources(RESOURCES_MAX + 1))

@@ -1,5 +1,8 @@
 import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStream;
 import java.io.InputStreamReader;
+import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Arrays;
@@ -55,6 +58,7 @@ public class JavaClient {
                     case "copy" -> copy(args[0], args[1], args[2], args[3], args[4], Integer.parseInt(args[5]));
                     case "topics" -> topics(args[0], args[1]);
                     case "groups" -> groups(args[0], args[1], args[2]);
+                    case "metrics" -> metrics(args[0], args[1], args[2], args[3]);
                     case "share" -> share(args[0], args[1], args[2]);
                     default -> throw new IllegalArgumentException("no such task: " + words[0]);
                 }
@@ -250,6 +254,29 @@ public class JavaClient {
             } catch (ExecutionException error) {
                 System.out.println("again " + error.getCause().getClass().getSimpleName());
             }
+        }
+    }
+
+    /** Writes and reads a record. Both clients stay until the broker's page shows metrics that they have pushed. */
+    private static void metrics(String bootstrap, String page, String topic, String group) throws Exception {
+        try (KafkaProducer<String, String> producer = new KafkaProducer<>(producerSettings(bootstrap))) {
+            producer.send(new ProducerRecord<>(topic, "key", "value")).get();
+            String id = producer.clientInstanceId(Duration.ofNanos(PATIENCE_NS)).toString();
+            await(() -> read(page).contains(id));
+            System.out.println("producer " + id);
+        }
+        try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(consumerSettings(bootstrap, "consumer", group))) {
+            consumer.subscribe(List.of(topic));
+            await(() -> !consumer.poll(Duration.ofMillis(200)).isEmpty());
+            String id = consumer.clientInstanceId(Duration.ofNanos(PATIENCE_NS)).toString();
+            await(() -> read(page).contains(id));
+            System.out.println("consumer " + id);
+        }
+    }
+
+    private static String read(String page) throws IOException {
+        try (InputStream stream = URI.create(page).toURL().openStream()) {
+            return new String(stream.readAllBytes(), StandardCharsets.UTF_8);
         }
     }
 

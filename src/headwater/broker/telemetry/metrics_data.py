@@ -22,8 +22,8 @@ from headwater.broker.telemetry.protobuf import BYTES, FIXED64, VARINT, Budget, 
 
 FIELDS_MAX: Final = 100_000
 POINTS_MAX: Final = 5_000
-#: Clients send one. What is passed on has more attributes in each of them.
-RESOURCES_MAX: Final = 100
+#: Java's client sends one for each metric. What is passed on has more attributes in each of them.
+RESOURCES_MAX: Final = POINTS_MAX
 
 _DELTA: Final = 1
 
@@ -70,7 +70,7 @@ def read_metrics_data(data: bytes) -> MetricsData:
     try:
         for count, resource_metrics in enumerate(_messages(memoryview(data), 1, budget)):
             if count == RESOURCES_MAX:
-                raise MetricsDataError(f"Metrics of more than {RESOURCES_MAX} resources.")
+                raise MetricsDataError(f"Metrics of more than {RESOURCES_MAX:,} resources.")
             for number, wire_type, value in fields(resource_metrics, budget):
                 if wire_type != BYTES or isinstance(value, int):
                     continue
