@@ -79,7 +79,7 @@ def stay_in_one_generation(monkeypatch: pytest.MonkeyPatch) -> None:
         (
             write_markers_before_the_decision_is_safe,
             "as a whole|copied once|stays|never go back|everybody gets done|is open|can write",
-            53,
+            143,
         ),
         (acknowledge_commits_before_they_are_safe, "never go back|copied once|one owner", 53),
         (show_offsets_before_their_commit, "never go back|copied once", 45),
