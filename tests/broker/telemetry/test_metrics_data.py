@@ -217,7 +217,8 @@ def _of_resources(count: int) -> bytes:
     point = pb.NumberDataPoint(as_int=1)
     scope = pb.ScopeMetrics(metrics=[pb.Metric(name="m", gauge=pb.Gauge(data_points=[point]))])
     each = pb.ResourceMetrics(scope_metrics=[scope])
-    return pb.MetricsData(resource_metrics=[each] * count).SerializeToString()
+    written: bytes = pb.MetricsData(resource_metrics=[each] * count).SerializeToString()
+    return written
 
 
 def test_each_metric_may_have_a_resource_of_its_own() -> None:
