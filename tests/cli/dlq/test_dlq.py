@@ -153,6 +153,10 @@ def test_letters_are_deleted_if_one_is_sure(box: LetterBox) -> None:
         (("redrive", "dlq.x"), "Say where letters go"),
         (("redrive", "dlq.x", "--to", "moon"), "neither origin nor retry"),
         (("redrive", "dlq.x", "--to", "retry", "--header", "x"), "is not NAME=VALUE"),
+        (
+            ("redrive", "dlq.x", "--to", "retry", "--edited", "f", "--set-key", "k"),
+            "what is in the file is sent as it is",
+        ),
         (("show", "dlq.x@y"), "is not the id of a message"),
         (("export", "dlq.x", "--format", "xml"), "neither jsonl nor parquet"),
         (("export", "dlq.x", "--format", "parquet"), "Name a file for Parquet"),

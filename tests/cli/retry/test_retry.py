@@ -97,6 +97,7 @@ def test_what_is_given_up_gets_to_the_topic_of_choice(running: RunningBroker) ->
     ("arguments", "sentence"),
     [
         (("--topics", "ordrs"), "There is no topic 'ordrs'; did you mean 'orders'?"),
+        (("--topics", ","), "Name the topics that the group reads"),
         (("--topics", "orders", "--delays", "soon"), "is no length of time"),
         (("--topics", "orders", "--delays", ""), "needs at least one delay"),
         (("--topics", "orders", "--max-delay", "1m"), "is longer than max_delay"),

@@ -227,6 +227,20 @@ def test_a_rate_is_kept(box: LetterBox) -> None:
     assert task.progress.counts.sent == 30
 
 
+def test_what_a_filter_leaves_out_costs_no_time_of_a_rate(box: LetterBox) -> None:
+    box.fill(range(60), error="no money")
+    box.fill(range(60, 63), error="timeout")
+    seen: list[RedriveTask] = []
+    task = box.redrives.run(
+        box.plan(rate=2, filter=LetterFilter(error="timeout")), on_progress=seen.append
+    )
+    assert (task.progress.counts.sent, task.progress.counts.other) == (3, 60)
+    assert box.values(box.orders) == [60, 61, 62]
+    assert len(seen) < 15, "a transaction for each letter that is left out"
+    waited_ms = task.progress.beat_ms - seen[0].progress.beat_ms
+    assert waited_ms >= 1000 * 2 / 2 - 50, "the rate is still that of what is sent"
+
+
 @run_async
 async def test_who_is_interrupted_says_so_and_is_carried_on(
     box: LetterBox, small_transactions: None
@@ -298,3 +312,5 @@ def test_letters_are_listed_kept_in_files_and_deleted(box: LetterBox, tmp_path: 
     assert box.redrives.old_letters(box.dlq) == {}
     with pytest.raises(KafkaError, match="is not of the topic"):
         box.redrives.old_letters(box.dlq, before=MessageId("other", 0, 2))
+    with pytest.raises(KafkaError, match="has no partition 7"):
+        box.redrives.old_letters(box.dlq, before=MessageId(box.dlq, 7, 2))

@@ -136,6 +136,10 @@ def redrive(
             f"{to!r} is neither origin nor retry; for a topic there is --to-topic",
             param_hint="--to",
         )
+    if edited is not None and any((set_value, set_key, set_header, remove_header, replace_value)):
+        raise typer.BadParameter(
+            "what is in the file is sent as it is: make all changes there", param_hint="--edited"
+        )
     plan = RedrivePlan(
         source=topic,
         to=To.TOPIC if to is None else To(to),

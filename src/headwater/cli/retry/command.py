@@ -120,6 +120,8 @@ def enable(
         except ValueError as error:
             raise typer.BadParameter(str(error), param_hint="--dead-letter-retention") from None
     sources = [name for each in topics for name in _names(each)]
+    if not sources:
+        raise typer.BadParameter("name the topics that the group reads", param_hint="--topics")
     on_cluster(
         bootstrap_server,
         lambda connection: actions.enable(

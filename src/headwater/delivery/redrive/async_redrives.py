@@ -142,7 +142,11 @@ class AsyncRedrives:
             return await old_letters(consumer, topic, before_ms, before)
 
     async def purge(self, topic: str, spans: Mapping[int, Span]) -> int:
-        """Delete what `old_letters` found. It cannot be brought back: see `export`."""
+        """Delete what `old_letters` found. It cannot be brought back: see `export`.
+
+        Returns how many letters that are at most: of what was moved by a transaction, the mark of
+        its end counts too.
+        """
         async with AsyncAdmin(self._config) as admin:
             await admin.delete_records(
                 {TopicPartition(topic, at): span.end for at, span in spans.items()}
@@ -177,7 +181,7 @@ class AsyncRedrives:
             source = await find_topic(admin, plan.source)
             await checked_targets(admin, plan)
             topic = TaskTopic(self._config, admin)
-            await topic.have()
+            await topic.have(source)
             require_free(await topic.read(), plan.source, None)
             async with letter_consumer(self._config) as consumer:
                 spans = await spans_of(consumer, plan.source)

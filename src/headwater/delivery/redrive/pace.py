@@ -18,8 +18,13 @@ class Pace:
         self._next_s = 0.0
 
     @property
-    def batch_letters(self) -> int:
-        """So many at a time."""
+    def read_letters(self) -> int:
+        """So many are read at a time, most of which a filter may leave out."""
+        return BATCH_LETTERS_MAX
+
+    @property
+    def sent_letters(self) -> int:
+        """So many are sent at a time."""
         if self._rate is None:
             return BATCH_LETTERS_MAX
         return max(1, min(BATCH_LETTERS_MAX, int(self._rate * _BATCH_S)))

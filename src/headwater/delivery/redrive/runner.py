@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -95,7 +95,7 @@ class Runner:
         """A batch of letters: as many as make a transaction worth its while."""
         records: list[ConsumerRecord] = []
         size_bytes = 0
-        limit = self._pace.batch_letters
+        limit = self._pace.read_letters
         while len(records) < limit and size_bytes < _BATCH_BYTES_MAX and not self._reader.is_done:
             polled = await self._reader.read(limit - len(records), _READ_S)
             if not polled:
@@ -110,12 +110,13 @@ class Runner:
             self._progress.positions.update(positions)
             return
         judged = await self._judge.judge(records)
-        wait_s = self._pace.wait_s(time.monotonic())
-        if wait_s > 0:
-            await self._wait(wait_s)
-        await self._send(judged)
-        sent_count = sum(each.outgoing is not None for each in judged)
-        self._pace.sent(sent_count, time.monotonic())
+        for portion in _portions(judged, self._pace.sent_letters):
+            sent_count = sum(each.outgoing is not None for each in portion)
+            wait_s = self._pace.wait_s(time.monotonic()) if sent_count else 0.0
+            if wait_s > 0:
+                await self._wait(wait_s)
+            await self._send(portion)
+            self._pace.sent(sent_count, time.monotonic())
         # Behind the last letter: there may be offsets that are no letters.
         self._progress.positions.update(positions)
 
@@ -219,6 +220,19 @@ def left_of(task: RedriveTask) -> dict[int, Span]:
         partition: Span(max(span.first, positions.get(partition, span.first)), span.end)
         for partition, span in task.spans.items()
     }
+
+
+def _portions(judged: Sequence[Judged], sent_max: int) -> Iterator[Sequence[Judged]]:
+    """Letters in their order, of which so many are sent at a time; the others go along for free."""
+    first = sent_count = 0
+    for at, each in enumerate(judged):
+        if each.outgoing is None:
+            continue
+        if sent_count == sent_max:
+            yield judged[first:at]
+            first, sent_count = at, 0
+        sent_count += 1
+    yield judged[first:]
 
 
 def _count(judged: Judged, progress: Progress, ranges: Mapping[int, GrowingRanges]) -> None:

@@ -87,9 +87,7 @@ def read_letter_line(line: str) -> StoredLetter:
         raise LetterLineError("it should be an object, with key, value and headers")
     try:
         place = document.get("id")
-        headers = tuple(
-            (_name(name), _bytes(value)) for name, value in document.get("headers") or ()
-        )
+        headers = tuple(map(_header, document.get("headers") or ()))
         return StoredLetter(
             None if place is None else MessageId.parse(str(place)),
             int(document.get("timestamp_ms", -1)),
@@ -124,7 +122,9 @@ def _bytes(shown: object) -> bytes | None:
     raise ValueError('keys, values and headers are text, null or {"base64": "..."}')
 
 
-def _name(name: object) -> str:
-    if not isinstance(name, str):
-        raise ValueError("a header is a pair of a name and a value")
-    return name
+def _header(pair: object) -> Header:
+    match pair:
+        case [str(name), value]:
+            name.encode()
+            return name, _bytes(value)
+    raise ValueError("a header is a pair of a name and a value")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headwater.base.errors import InvalidConfigError
 from headwater.base.ids import TopicPartition
 from headwater.base.message_id import MessageId
 from headwater.client.consumer.async_consumer import AsyncConsumer
@@ -17,6 +18,8 @@ async def old_letters(
     """
     spans = await spans_of(consumer, topic)
     ends = {at: span.end for at, span in spans.items()}
+    if before is not None and before.partition not in spans:
+        raise InvalidConfigError(f"The topic {topic!r} has no partition {before.partition}.")
     if before is not None:
         ends = {at: min(before.offset, end) for at, end in ends.items() if at == before.partition}
     elif before_ms is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, BinaryIO, Final, Self
 
@@ -11,6 +11,7 @@ from headwater.base.message_id import MessageId
 from headwater.client.columns.arrow.library import load_arrow
 from headwater.delivery.redrive.letters.json_lines import LetterLineError, StoredLetter
 from headwater.delivery.redrive.letters.letter import Letter
+from headwater.wire.records import Header
 
 _ROWS: Final = 5000
 _NEEDED: Final = ("topic", "partition", "offset", "timestamp_ms", "key", "value", "headers")
@@ -69,15 +70,54 @@ def read_parquet(path: str) -> Iterator[StoredLetter]:
         missing = [name for name in _NEEDED if name not in file.schema_arrow.names]
         if missing:
             raise LetterLineError(f"it has no column {missing[0]}")
-        for batch in file.iter_batches(_ROWS, columns=list(_NEEDED)):
-            for row in batch.to_pylist():
-                yield StoredLetter(
-                    MessageId(row["topic"], row["partition"], row["offset"]),
-                    row["timestamp_ms"],
-                    row["key"],
-                    row["value"],
-                    tuple((each["name"], each["value"]) for each in row["headers"]),
-                )
+        rows = (
+            row
+            for batch in file.iter_batches(_ROWS, columns=list(_NEEDED))
+            for row in batch.to_pylist()
+        )
+        for number, row in enumerate(rows, 1):
+            try:
+                yield _stored(row)
+            except LetterLineError as error:
+                raise LetterLineError(f"in row {number}, {error}") from None
+
+
+def _stored(row: Mapping[str, Any]) -> StoredLetter:
+    """A row as other tools may have written it anew: with text for bytes, say, or a map."""
+    topic, partition, offset = (row[name] for name in ("topic", "partition", "offset"))
+    place = None
+    if isinstance(topic, str) and _is_whole(partition) and _is_whole(offset):
+        place = MessageId(topic, int(partition), int(offset))
+    time_ms = -1 if row["timestamp_ms"] is None else row["timestamp_ms"]
+    if not _is_whole(time_ms):
+        raise LetterLineError("timestamp_ms is no whole number")
+    return StoredLetter(
+        place,
+        int(time_ms),
+        _bytes(row["key"], "the key"),
+        _bytes(row["value"], "the value"),
+        tuple(map(_header, row["headers"] or ())),
+    )
+
+
+def _header(pair: object) -> Header:
+    match pair:
+        case {"name": str(name), "value": value} | (str(name), value):
+            return name, _bytes(value, f"the header {name}")
+    raise LetterLineError("a header is no pair of a name and a value")
+
+
+def _is_whole(number: object) -> bool:
+    """Whether it is one, or a decimal that some tool has made of one."""
+    return isinstance(number, int) or (isinstance(number, float) and number.is_integer())
+
+
+def _bytes(value: object, what: str) -> bytes | None:
+    if isinstance(value, str):
+        return value.encode()
+    if value is None or isinstance(value, bytes):
+        return value
+    raise LetterLineError(f"{what} is neither bytes nor text")
 
 
 def _parquet() -> Any:

@@ -21,6 +21,7 @@ from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.admin.async_admin import AsyncAdmin
 from headwater.client.admin.topics import NewTopic
+from headwater.client.connection.cluster_metadata import TopicInfo
 from headwater.client.consumer.async_consumer import AsyncConsumer
 from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.errors import DeadlineError
@@ -110,9 +111,13 @@ class TaskTopic:
         self._config = config
         self._admin = admin
 
-    async def have(self) -> None:
-        """See to it that the topic is there."""
-        topic = NewTopic(TASK_TOPIC, 1, configs=_CONFIGS)
+    async def have(self, source: TopicInfo) -> None:
+        """See to it that the topic is there, with as many replicas as the letters have.
+
+        Were it lost before them, nobody would know which of them were sent.
+        """
+        replica_count = max((len(each.replicas) for each in source.partitions), default=-1)
+        topic = NewTopic(TASK_TOPIC, 1, replica_count, configs=_CONFIGS)
         outcome = (await self._admin.create_topics([topic], raise_errors=False))[TASK_TOPIC]
         if isinstance(outcome, KafkaError) and outcome.code != ErrorCode.TOPIC_ALREADY_EXISTS:
             raise outcome
