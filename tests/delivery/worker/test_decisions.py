@@ -144,6 +144,8 @@ def test_with_order_kept_the_policy_counts_here() -> None:
     assert decided[:3] == [1, 10, 10]
     assert isinstance(decided[3], Letter)
     assert decided[3].is_dead
+    found = dict(decided[3].produced.headers)  # type: ignore[arg-type]
+    assert found["headwater-attempts"] == b"3", "and the broker counts the last one"
     assert work.decide(make_record(4), Retry(after=5), 1) == 5
 
 

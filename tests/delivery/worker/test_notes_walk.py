@@ -171,7 +171,9 @@ def test_with_order_kept_the_walk_is_the_same() -> None:
     walk = Walk(keep_order=True)
     dead_s, letter = walk.run(b"order", refuse(OSError("away")))
     check_gaps([*walk.times_s, dead_s], [5, 10, 30, 60, 120, 0])
-    assert dict(letter.headers)["headwater-dead"] == b"It failed 6 times: away"
+    headers = dict(letter.headers)
+    assert headers["headwater-dead"] == b"It failed 6 times: away"
+    assert headers["headwater-attempts"] == headers["__dlq.errors.delivery.count"] == b"6"
 
 
 @pytest.mark.parametrize(

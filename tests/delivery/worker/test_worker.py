@@ -21,7 +21,9 @@ from headwater import Admin, Consumer, KafkaError, NewTopic, Producer, TopicPart
 from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.failures.failed_record import origin_of
 from headwater.delivery import App, AsyncWorker, DeadLetter, Retry, RetryPolicy, Worker
+from headwater.delivery.worker import cluster_reach
 from headwater.delivery.worker.settler import Settler
+from headwater.testing import broker
 from tests.support.brokers.clusters import HEADWATER, Cluster, running_cluster
 
 #: Members that were killed are to be missed soon, and commits seen soon.
@@ -490,6 +492,58 @@ def test_a_record_that_kills_its_process_is_sent_on(cluster: Cluster, tmp_path: 
     assert Counter(map(int, path.read_text().split())) == Counter(
         [value for value in range(10) if value != 5]
     )
+
+
+_COROUTINES = """
+import asyncio, sys
+from headwater.delivery import AsyncWorker
+bootstrap, topic, group, path, concurrency = sys.argv[1:]
+
+async def handle(record):
+    with open(path, "a") as file:
+        file.write(f"{int(record.value)}\\n")
+    await asyncio.sleep(0.1)
+
+asyncio.run(AsyncWorker(topic, group=group, handler=handle, bootstrap_servers=bootstrap,
+                        concurrency=int(concurrency)).run())
+"""
+
+
+@pytest.mark.parametrize("concurrency", [1, 5])
+def test_sigterm_lets_coroutines_finish_what_they_have_begun(
+    cluster: Cluster, tmp_path: Path, concurrency: int
+) -> None:
+    place = Place(cluster)
+    place.send(range(200))
+    path = tmp_path / "handled"
+    path.touch()
+    arguments = [cluster.bootstrap, place.topic, place.group, str(path), str(concurrency)]
+    process = subprocess.Popen([sys.executable, "-c", _COROUTINES, *arguments])
+    until(lambda: len(path.read_text().splitlines()) >= 8)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 0
+    handled = path.read_text().splitlines()
+    assert len(set(handled)) == len(handled)
+    assert place.lag() == 200 - len(handled) > 0
+
+
+def test_a_worker_that_reaches_nobody_is_not_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_reach, "_UNREACHED_S", 0.3)
+    with broker(tmp_path, settings={"group.min.session.timeout.ms": "500"}) as only_one:
+        only_one.create_topic("orders")
+        given: Any = {"bootstrap_servers": only_one.bootstrap, **QUICK}
+        worker = Worker("orders", group="billing", handler=print, create_topics=True, **given)
+        with running(worker):
+            until(lambda: worker.health().state == "running")
+            assert worker.health().reason == "It is no member of its group yet."
+            until(lambda: worker.health().is_healthy)
+            only_one.stop()
+            until(lambda: not worker.health().is_healthy)
+            assert "The cluster cannot be reached: " in worker.health().reason
+            only_one.start()
+            until(lambda: worker.health().is_healthy)
 
 
 # -- the whole way -------------------------------------------------------------------------------

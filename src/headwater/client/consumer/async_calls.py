@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Final, TypeVar
 
+from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.connection.cluster_metadata import PartitionInfo
 from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
@@ -220,6 +221,11 @@ class AsyncConsumerCalls(ABC):
     def metrics(self) -> dict[str, float]:
         """Counters and measurements, by the names that Kafka has for them."""
         return self._core.figures()
+
+    @property
+    def connection_failure(self) -> KafkaError | None:
+        """Why the cluster could not be asked about itself the last time; None if it could."""
+        return self._core.connection_failure
 
     def enforce_rebalance(self, reason: str = "the application asked for it") -> Done:
         """Have the group assign its partitions anew, during the next polls."""

@@ -236,7 +236,7 @@ class AsyncConsumer(AsyncConsumerCalls, HasEnvironment):
                 await told
 
     def _warn_once(self) -> None:
-        failure = self._core.connection_failure
+        failure = self.connection_failure
         if failure is not None and not self._has_warned:
             self._has_warned = True
             _logger.warning("The cluster cannot be reached: %s", failure)

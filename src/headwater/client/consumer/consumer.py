@@ -224,7 +224,7 @@ class Consumer(ConsumerCalls, HasEnvironment):
             tell_listener(self._listener, self, event)
 
     def _warn_once(self) -> None:
-        failure = self._core.connection_failure
+        failure = self.connection_failure
         if failure is not None and not self._has_warned:
             self._has_warned = True
             _logger.warning("The cluster cannot be reached: %s", failure)

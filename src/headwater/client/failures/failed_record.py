@@ -104,9 +104,13 @@ def dead_record(
     group: str,
     reason: str | None = None,
     queues_ms: Sequence[int] = (),
+    failure_count: int = 1,
 ) -> ProducerRecord:
-    """What to produce so that the broker makes a dead letter of the record at once."""
-    headers = _headers(record, error)
+    """What to produce so that the broker makes a dead letter of the record at once.
+
+    It has failed `failure_count` times since it was read, of which the broker counts the last one.
+    """
+    headers = _headers(record, error, failure_count)
     told = _message(error) if reason is None else reason
     headers.append((DEAD_HEADER, bounded(told, ERROR_BYTES_MAX)))
     return _produced(record, headers, group, queues_ms)

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
-import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, Self, Unpack
 
 from headwater.base.ids import TopicPartition
@@ -37,6 +37,7 @@ from headwater.delivery.worker.options import (
     read_options,
 )
 from headwater.delivery.worker.settler import Settler
+from headwater.delivery.worker.stop_signals import STOP_SIGNALS
 from headwater.delivery.worker.topics import prepare_topics
 from headwater.delivery.worker.traced_handles import with_trace_in_tasks
 
@@ -70,10 +71,12 @@ class AsyncWorker(RebalanceListener, HasEnvironment):
         self._is_stopping = False
         self._retry_topics: tuple[str, ...] = ()
 
-    async def run(self, *, handle_signals: bool = False) -> None:
+    async def run(self, *, handle_signals: bool | None = None) -> None:
         """Handle records until `stop`; raises what does not pass.
 
-        With `handle_signals`, in the main thread, SIGTERM and SIGINT stop it as well.
+        In the main thread SIGTERM and SIGINT stop it as well, and what is being handled is
+        finished; a second one of them does what it would do otherwise. A program that looks after
+        a signal itself keeps it, unless `handle_signals` is true.
         """
         with self._signals(handle_signals):
             options = self._options
@@ -128,20 +131,12 @@ class AsyncWorker(RebalanceListener, HasEnvironment):
             return AsyncDirectCrew(self._work, handle)
         return TaskCrew(self._work, handle, options.concurrency, consumer.wakeup)
 
-    @contextlib.contextmanager
-    def _signals(self, is_wanted: bool) -> Iterator[None]:
-        if not is_wanted or threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        loop = asyncio.get_running_loop()
-        numbers = (signal.SIGTERM, signal.SIGINT)
-        for number in numbers:
-            loop.add_signal_handler(number, self.stop)
-        try:
-            yield
-        finally:
-            for number in numbers:
-                loop.remove_signal_handler(number)
+    def _signals(self, is_wanted: bool | None) -> AbstractContextManager[None]:
+        # A worker of a simulation is not the program that signals are sent to.
+        if is_wanted is False or (is_wanted is None and self._given_environment is not None):
+            return contextlib.nullcontext()
+        stop = partial(asyncio.get_running_loop().call_soon_threadsafe, self.stop)
+        return STOP_SIGNALS.stopping(stop, is_polite=is_wanted is None)
 
     # -- rebalances ------------------------------------------------------------------------------
 

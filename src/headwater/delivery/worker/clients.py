@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 from headwater.base.checks import InvariantError
+from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.client.admin.admin import Admin
 from headwater.client.admin.configs import ConfigEntry, ConfigResource
@@ -55,6 +56,8 @@ class WorkerConsumer(Protocol):
     def seek_to_beginning(self, partitions: Iterable[TopicPartition]) -> Awaitable[None]: ...
     def commit(self, offsets: Offsets | None, timeout_s: float) -> Awaitable[None]: ...
     def committed(self, partitions: Iterable[TopicPartition]) -> Awaitable[Committed]: ...
+    @property
+    def connection_failure(self) -> KafkaError | None: ...
     def group_identity(self) -> GroupIdentity: ...
     def committed_elsewhere(self, offsets: Offsets) -> None: ...
     def wakeup(self) -> None: ...
@@ -120,6 +123,10 @@ class ConsumerNow:
 
     def group_identity(self) -> GroupIdentity:
         return self._consumer.group_identity()
+
+    @property
+    def connection_failure(self) -> KafkaError | None:
+        return self._consumer.connection_failure
 
     @property
     def is_traced(self) -> bool:

@@ -17,6 +17,7 @@ from headwater.base.line_budget import LineBudget
 from headwater.client.consumer.errors import WakeupError
 from headwater.client.consumer.record import ConsumerRecord
 from headwater.delivery.worker.clients import WorkerConsumer
+from headwater.delivery.worker.cluster_reach import ClusterReach
 from headwater.delivery.worker.crews.crew import Crew, first_of_each
 from headwater.delivery.worker.decisions.circuit import CircuitState
 from headwater.delivery.worker.decisions.crash_notes import CrashNotes, DiedError
@@ -65,6 +66,7 @@ class WorkerLoop:
         self._is_held = False
         self._retry_s = _RETRY_S
         self._trouble = ""
+        self._reach = ClusterReach(consumer, now_s())
         self._is_circuit_told = False
         self._state = "new"
         self._lines = LineBudget(5, 60.0)
@@ -103,7 +105,7 @@ class WorkerLoop:
         self._crew.stop()
 
     def health(self) -> Health:
-        reason = self._trouble
+        reason = self._trouble or self._reach.trouble
         if self._work.circuit.state is not CircuitState.CLOSED:
             reason = reason or (
                 f"Nearly everything fails: the circuit is {self._work.circuit.state.value}."
@@ -129,6 +131,7 @@ class WorkerLoop:
             await self._handle(records)
         self._tell_circuit()
         now_s = self._now_s()
+        self._reach.look(now_s)
         is_much = self._work.unsettled_count >= _UNSETTLED_MAX and not self._is_held
         # A note is a commit, which must not go past a failure that is not written.
         is_noted = self._notes is not None and self._work.unsettled_count and not self._is_held

@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import signal
-import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Self, Unpack
 
 from headwater.base.ids import TopicPartition
@@ -38,6 +36,7 @@ from headwater.delivery.worker.options import (
     read_options,
 )
 from headwater.delivery.worker.settler import Settler
+from headwater.delivery.worker.stop_signals import STOP_SIGNALS
 from headwater.delivery.worker.topics import prepare_topics
 from headwater.delivery.worker.traced_handles import with_trace
 
@@ -80,7 +79,8 @@ class Worker(RebalanceListener):
         In the main thread SIGTERM and SIGINT stop it as well, and what is being handled is
         finished; a second one of them does what it would do otherwise.
         """
-        with self._signals(handle_signals):
+        signals = STOP_SIGNALS.stopping(self._stop_soon)
+        with signals if handle_signals else contextlib.nullcontext():
             options = self._options
             found = run_now(prepare_topics(AdminNow(options.bootstrap_config), options))
             self._retry_topics = found.retry_topics
@@ -116,36 +116,11 @@ class Worker(RebalanceListener):
             return DirectCrew(self._work, handle)
         return ThreadCrew(self._work, handle, options.concurrency, consumer.wakeup)
 
-    # -- signals ---------------------------------------------------------------------------------
-
     def _stop_soon(self) -> None:
         """What a signal handler may do: it must not touch the locks that its thread may hold."""
         self._is_stopping = True
         if self._loop is not None:
             self._loop.stop()
-
-    @contextlib.contextmanager
-    def _signals(self, is_wanted: bool) -> Iterator[None]:
-        if not is_wanted or threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before: dict[signal.Signals, Any] = {}
-
-        def restore() -> None:
-            while before:
-                number, handler = before.popitem()
-                signal.signal(number, handler)
-
-        def stop(_number: int, _frame: object) -> None:
-            self._stop_soon()
-            restore()
-
-        for number in (signal.SIGTERM, signal.SIGINT):
-            before[number] = signal.signal(number, stop)
-        try:
-            yield
-        finally:
-            restore()
 
     # -- rebalances ------------------------------------------------------------------------------
 

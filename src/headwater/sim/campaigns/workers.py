@@ -414,9 +414,12 @@ class WorkerCampaign(ClusterCampaign):
     def _check_group(
         self, group: str, ledger: HandlingLedger, records: Sequence[ConsumerRecord]
     ) -> None:
-        outcomes = Outcomes.of(records, SOURCE, f"retry.{group}", f"dlq.{group}")
-        self.outcomes[group] = outcomes
         has_deserializer = group == WORKERS
+        keeps_order = self.keeps_order and group == WORKERS
+        outcomes = Outcomes.of(
+            records, SOURCE, f"retry.{group}", f"dlq.{group}", keeps_order=keeps_order
+        )
+        self.outcomes[group] = outcomes
         check_bodies(outcomes)
         check_one_outcome(outcomes, ledger, ATTEMPTS_MAX, has_deserializer=has_deserializer)
         check_attempts(outcomes, ledger, ATTEMPTS_MAX, has_deserializer=has_deserializer)

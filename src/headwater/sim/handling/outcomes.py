@@ -36,10 +36,20 @@ class Outcomes:
     #: The same of dead letters.
     dead: Counter[tuple[str, int]] = field(default_factory=Counter)
     bodies: list[tuple[str, Body]] = field(default_factory=list)
+    #: Whether workers count by themselves: a letter leaves the topic with all attempts on it.
+    keeps_order: bool = False
 
     @classmethod
-    def of(cls, records: Iterable[ConsumerRecord], source: str, retry: str, dead: str) -> Outcomes:
-        found = cls()
+    def of(
+        cls,
+        records: Iterable[ConsumerRecord],
+        source: str,
+        retry: str,
+        dead: str,
+        *,
+        keeps_order: bool = False,
+    ) -> Outcomes:
+        found = cls(keeps_order=keeps_order)
         for record in records:
             origin, body = str(origin_of(record)), Body(record.key, record.value)
             if record.topic == source:
@@ -55,7 +65,13 @@ class Outcomes:
         return self.shown[origin, attempt] if attempt else 1
 
     def went_out(self, origin: str, attempt: int) -> int:
-        return self.shown[origin, attempt + 1] + self.dead[origin, attempt + 1]
+        return self.shown[origin, attempt + 1] + self.given_up(origin, attempt)
+
+    def given_up(self, origin: str, attempt: int) -> int:
+        if not self.keeps_order:
+            return self.dead[origin, attempt + 1]
+        letters = [count for (name, _), count in self.dead.items() if name == origin]
+        return 0 if attempt else sum(letters)
 
 
 def check_bodies(outcomes: Outcomes) -> None:
@@ -95,7 +111,7 @@ def check_one_outcome(
                     f"no record is lost: {origin} was neither handled at attempt {attempt} nor "
                     "sent on"
                 )
-            if is_unreadable and (verdicts or not outcomes.dead[origin, 1]):
+            if is_unreadable and (verdicts or not outcomes.given_up(origin, 0)):
                 raise PropertyViolated(
                     f"what cannot be deserialized is a dead letter at once: {origin} is not"
                 )
@@ -122,7 +138,8 @@ def check_attempts(
             continue
         if has_deserializer and value.startswith(UNREADABLE):
             continue
-        verdicts = [run.verdict for run in ledger.of_attempt(origin, attempt - 1)]
+        came_in = 0 if outcomes.keeps_order else attempt - 1
+        verdicts = [run.verdict for run in ledger.of_attempt(origin, came_in)]
         if Verdict.DEAD not in verdicts and not _is_used_up(ledger, origin, attempts_max):
             raise PropertyViolated(
                 f"nothing is given up early: {origin} is dead with {attempt} attempts of "

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Collection, Iterator, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from headwater.base.ids import TopicPartition
 from headwater.client.consumer.record import ConsumerRecord
+
+#: What a handler may raise of its record. If something that it waits for is cancelled, that is no
+#: `Exception`, and no less a failure of this one record: see `is_cancelled`.
+FAILURES: Final = (Exception, asyncio.CancelledError)
 
 
 class Crew(Protocol):
@@ -34,6 +39,13 @@ class Crew(Protocol):
     def end(self) -> Awaitable[None]:
         """Nobody waits for anything any more."""
         ...
+
+
+def is_cancelled(error: BaseException) -> bool:
+    """Whether it is this very task that somebody cancels, and not what its handler waited for."""
+    task = asyncio.current_task()
+    is_meant = task is not None and task.cancelling() > 0
+    return is_meant and isinstance(error, asyncio.CancelledError)
 
 
 def first_of_each(records: Sequence[ConsumerRecord]) -> Iterator[ConsumerRecord]:

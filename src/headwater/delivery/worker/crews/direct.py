@@ -13,6 +13,7 @@ from typing import Final
 
 from headwater.base.ids import TopicPartition
 from headwater.client.consumer.record import ConsumerRecord
+from headwater.delivery.worker.crews.crew import FAILURES, is_cancelled
 from headwater.delivery.worker.decisions.unsettled import Letter
 from headwater.delivery.worker.decisions.work import Work
 from headwater.delivery.worker.dispatch import Handle
@@ -74,7 +75,7 @@ class DirectCrew(_Direct):
                         if self._is_stopping:
                             break
                     break
-                except Exception as error:
+                except FAILURES as error:
                     if record is None:
                         raise
                     outcome = self._try_again(record, error)
@@ -89,7 +90,7 @@ class DirectCrew(_Direct):
             left += following
             self._end_batch(records, left, failed_count, time.monotonic())
 
-    def _try_again(self, record: ConsumerRecord, error: Exception) -> int | None:
+    def _try_again(self, record: ConsumerRecord, error: BaseException) -> int | None:
         """1 if it was sent on, 0 if it was handled after all, None if the end came before."""
         attempt = 1
         while True:
@@ -106,7 +107,7 @@ class DirectCrew(_Direct):
             try:
                 self._handle(record)
                 return 0
-            except Exception as another:
+            except FAILURES as another:
                 error = another
 
 
@@ -127,8 +128,8 @@ class AsyncDirectCrew(_Direct):
                         if self._is_stopping:
                             break
                     break
-                except Exception as error:
-                    if record is None:
+                except FAILURES as error:
+                    if record is None or is_cancelled(error):
                         raise
                     outcome = await self._try_again(record, error)
                     if outcome is None:
@@ -143,7 +144,7 @@ class AsyncDirectCrew(_Direct):
             now_s = asyncio.get_running_loop().time()
             self._end_batch(records, left, failed_count, now_s)
 
-    async def _try_again(self, record: ConsumerRecord, error: Exception) -> int | None:
+    async def _try_again(self, record: ConsumerRecord, error: BaseException) -> int | None:
         """1 if it was sent on, 0 if it was handled after all, None if the end came before."""
         attempt = 1
         loop = asyncio.get_running_loop()
@@ -161,5 +162,7 @@ class AsyncDirectCrew(_Direct):
             try:
                 await self._handle(record)
                 return 0
-            except Exception as another:
+            except FAILURES as another:
+                if is_cancelled(another):
+                    raise
                 error = another

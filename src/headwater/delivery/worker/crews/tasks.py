@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 
 from headwater.base.ids import TopicPartition
 from headwater.client.consumer.record import ConsumerRecord
+from headwater.delivery.worker.crews.crew import FAILURES, is_cancelled
 from headwater.delivery.worker.decisions.lanes import Turn
 from headwater.delivery.worker.decisions.work import Work
 from headwater.delivery.worker.dispatch import Handle
@@ -84,18 +85,21 @@ class TaskCrew:
             self._timer = loop.call_later(max(0.0, next_s - now_s), self._fill)
 
     async def _run(self, turn: Turn) -> None:
-        error: Exception | None = None
+        error: BaseException | None = None
         try:
             await self._handle(turn.task.record)
-        except Exception as failed:
+        except BaseException as failed:
+            if not isinstance(failed, FAILURES) or is_cancelled(failed):
+                self._give_up(turn, failed)
+                return
             error = failed
-        except BaseException as fatal:
-            self._work.give_up(turn)
-            if not (self._is_stopping and isinstance(fatal, asyncio.CancelledError)):
-                self.failure = self.failure or fatal
-                self._wake()
-            return
         self._work.finish(turn, error, asyncio.get_running_loop().time())
+
+    def _give_up(self, turn: Turn, fatal: BaseException) -> None:
+        self._work.give_up(turn)
+        if not (self._is_stopping and isinstance(fatal, asyncio.CancelledError)):
+            self.failure = self.failure or fatal
+            self._wake()
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         del self._tasks[task]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 
 from headwater.base.ids import TopicPartition
 from headwater.client.consumer.record import ConsumerRecord
+from headwater.delivery.worker.crews.crew import FAILURES
 from headwater.delivery.worker.decisions.lanes import Turn
 from headwater.delivery.worker.decisions.work import Work
 from headwater.delivery.worker.dispatch import Handle
@@ -81,10 +82,10 @@ class ThreadCrew:
 
     def _run(self) -> None:
         while (turn := self._next()) is not None:
-            error: Exception | None = None
+            error: BaseException | None = None
             try:
                 self._handle(turn.task.record)
-            except Exception as failed:
+            except FAILURES as failed:
                 error = failed
             except BaseException as fatal:
                 self._fail(turn, fatal)

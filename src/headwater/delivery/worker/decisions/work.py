@@ -55,13 +55,16 @@ class Work:
 
     # -- what becomes of a record that failed ----------------------------------------------------
 
-    def decide(self, record: ConsumerRecord, error: Exception, attempt: int) -> float | Letter:
+    def decide(self, record: ConsumerRecord, error: BaseException, attempt: int) -> float | Letter:
         """The seconds after which it is tried again here, or what is sent on of it."""
         options = self._options
         with self.lock:
             self._figures.failed_count += 1
+        # What comes first, in the process, is one attempt for the policy.
+        kept_count = attempt - options.in_process_attempts + 1
+        failure_count = max(1, kept_count) if options.keep_order else 1
         if isinstance(error, (DeadLetter, *options.hopeless)):
-            return self._dead(record, error)
+            return self._dead(record, error, failure_count)
         asked_ms = error.after_ms if isinstance(error, Retry) else None
         if attempt < options.in_process_attempts and asked_ms is None:
             # As often as is asked for, but no power of two that is longer than any handler waits.
@@ -76,9 +79,8 @@ class Work:
                 failure_count=error.count if isinstance(error, DiedError) else 1,
             )
             return Letter(record.topic_partition, record.offset, produced, is_dead=False)
-        failure_count = max(1, attempt - options.in_process_attempts + 1)
         if failure_count > options.policy.attempts_max:
-            return self._dead(record, error, f"It failed {attempt} times: {error}")
+            return self._dead(record, error, failure_count, f"It failed {attempt} times: {error}")
         policy = options.policy
         if asked_ms is not None:
             return self._again_s(policy.capped_ms(asked_ms) / 1000)
@@ -89,9 +91,12 @@ class Work:
             self._figures.in_process_retry_count += 1
         return delay_s
 
-    def _dead(self, record: ConsumerRecord, error: Exception, reason: str | None = None) -> Letter:
+    def _dead(
+        self, record: ConsumerRecord, error: BaseException, count: int, reason: str | None = None
+    ) -> Letter:
+        group, queues_ms = self._options.group, self.queues_ms
         produced = dead_record(
-            record, error, group=self._options.group, reason=reason, queues_ms=self.queues_ms
+            record, error, group=group, reason=reason, queues_ms=queues_ms, failure_count=count
         )
         return Letter(record.topic_partition, record.offset, produced, is_dead=True)
 
@@ -144,7 +149,7 @@ class Work:
         with self.lock:
             return self._lanes.take(now_s)
 
-    def finish(self, turn: Turn, error: Exception | None, now_s: float) -> bool:
+    def finish(self, turn: Turn, error: BaseException | None, now_s: float) -> bool:
         """The record was handled, or failed; tells whether the circuit has opened."""
         task = turn.task
         is_ours = not task.ending.is_set()
