@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Iterator
@@ -13,8 +14,11 @@ from headwater import Admin, Consumer, ConsumerRecord, Producer, TopicPartition
 from headwater.client.admin import require_all
 from headwater.client.admin.delayed import DelayedStats
 from headwater.client.kafka_errors import InvalidRequestError, ResourceNotFoundError
+from headwater.delay import partition_delays
+from headwater.delay.index.listing import ListingPlan
 from headwater.testing import broker
 from headwater.testing.running_broker import RunningBroker
+from headwater.wire.delayed.copies import OrderKey
 from tests.support.command import run_command
 
 DELAYS = {"delay.mode": "header"}
@@ -65,10 +69,12 @@ def test_records_come_in_the_order_of_their_times(
 ) -> None:
     sent_ms = time.time() * 1000
     delays_ms = [300, 0, 150, 150]
-    told = [
-        producer.send(topic, b"%d" % number, key=b"k", delay=delay_ms).result()
+    # None waits for the one before, or on a busy machine the first is due before the last is sent.
+    sent = [
+        producer.send(topic, b"%d" % number, key=b"k", delay=delay_ms)
         for number, delay_ms in enumerate(delays_ms)
     ]
+    told = [each.result() for each in sent]
     ordinary = producer.send(topic, b"now").result()
     records = read(running, topic, 5)
     assert [each.value for each in records if each.delayed] == [b"1", b"2", b"3", b"0"]
@@ -91,6 +97,10 @@ def test_what_waits_can_be_looked_after(
     assert [each.id for each in waiting] == [first, second, third]
     assert waiting[0].due_ms == int(at.timestamp() * 1000)
     assert end_offset(running, topic) == 0  # Nothing can be seen, so nothing lags.
+    # Both ends are included.
+    assert [each.id for each in admin.list_delayed(topic, due_from=at, due_to=at).messages] == [
+        first
+    ]
     shown = run_command("delay", "list", topic, "-b", running.bootstrap)
     assert [line.split()[0] for line in shown.lines[1:]] == [str(each.id) for each in waiting]
 
@@ -118,6 +128,25 @@ def test_what_waits_can_be_looked_after(
     stats = admin.delayed_stats(topic)[TopicPartition(topic, 0)]
     assert isinstance(stats, DelayedStats)
     assert (stats.waiting, stats.delivered, stats.cancelled) == (0, 1, 2)
+
+
+def test_what_is_put_off_at_the_last_moment_is_not_kept_in_memory(
+    running: RunningBroker,
+    topic: str,
+    producer: Producer,
+    admin: Admin,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(partition_delays, "_AHEAD_MS", 60_000)
+    sent = producer.send(topic, b"soon", delay="30s").result()
+    [cache] = [
+        delays.cache
+        for partition, delays in running._serving().context.delays
+        if partition.topic_partition.topic == topic
+    ]
+    assert len(admin.list_delayed(topic).messages) == len(cache) == 1
+    admin.reschedule_delayed(sent.message_id, delay="1h")
+    assert len(cache) == 0
 
 
 def test_a_restart_forgets_nothing(running: RunningBroker, topic: str, producer: Producer) -> None:
@@ -149,6 +178,44 @@ def test_what_is_deleted_does_not_wait(
     )
     [partition] = json.loads(told.stdout)["partitions"]
     assert partition["deleted_waiting"] == 1
+
+
+def test_more_is_deleted_than_is_looked_for_at_once(
+    running: RunningBroker,
+    topic: str,
+    producer: Producer,
+    admin: Admin,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The rest is found when it would have been delivered, and counted then."""
+    monkeypatch.setattr(partition_delays, "_DELETED_AT_ONCE_MAX", 2)
+    sent = [producer.send(topic, b"%d" % number, delay="3s") for number in range(5)]
+    last = sent[-1].result().message_id
+    admin.delete_records({TopicPartition(topic, 0): last.offset})
+    [counts] = require_all(admin.delayed_stats([topic])).values()
+    assert (counts.waiting, counts.deleted) == (3, 2)
+    assert [each.value for each in read(running, topic, 1)] == [b"4"]
+    [counts] = require_all(admin.delayed_stats([topic])).values()
+    assert (counts.waiting, counts.deleted) == (0, 4)
+
+
+def test_files_are_listed_in_a_thread_and_may_go_meanwhile(
+    topic: str, producer: Producer, admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An hour may have millions, and nobody else may wait for who lists them."""
+    later = producer.send(topic, b"later", delay="3h").result().message_id
+    run, has_loop = ListingPlan.run, []
+
+    def fail_at_first(plan: ListingPlan) -> list[OrderKey]:
+        has_loop.append(asyncio._get_running_loop() is not None)
+        if len(has_loop) == 1:
+            raise FileNotFoundError
+        return run(plan)
+
+    monkeypatch.setattr(ListingPlan, "run", fail_at_first)
+    assert [each.id for each in admin.list_delayed(topic).messages] == [later]
+    # The counts in the answer look for what comes next; here and now, but only once.
+    assert has_loop[:2] == [False, False]
 
 
 def test_everything_a_fixed_time_later(running: RunningBroker, producer: Producer) -> None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from headwater.base.printable import shortened
+
 LONG_MAX: Final = 2**63 - 1
 
 _UNITS_MS: Final = {
@@ -34,7 +36,9 @@ def parse_duration_ms(text: str) -> int:
     match = _DURATION.fullmatch(text.strip())
     unit_ms = None if match is None else _UNITS_MS.get(match[2])
     if match is None or unit_ms is None:
-        raise ValueError(f"{text!r} is no length of time, such as 250ms, 30s, 5m, 2h or 7d.")
+        raise ValueError(
+            f"{shortened(text)!r} is no length of time, such as 250ms, 30s, 5m, 2h or 7d."
+        )
     duration_ms = int(match[1]) * unit_ms
     if duration_ms > LONG_MAX:
         raise ValueError(f"{text!r} is longer than any time there is.")

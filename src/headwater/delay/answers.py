@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from headwater.base.durations import LONG_MAX
+from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.threads import RunInThread
 from headwater.delay.delay_state import DelayState
 from headwater.delay.message_reads import read_message
 from headwater.delay.waiting import (
@@ -33,27 +34,50 @@ if TYPE_CHECKING:
     from headwater.delay.partition_delays import PartitionDelays
 
 _MINUTE_MS: Final = 60_000
+#: How often a list is begun again whose files are gone.
+_LISTED_ANEW_MAX: Final = 5
 
 
 class WaitingAnswers:
     """Answers for one partition, as `WaitingQuestions` says; it has nothing of its own."""
 
-    def __init__(self, partition: Partition, delays: PartitionDelays) -> None:
+    def __init__(
+        self, partition: Partition, delays: PartitionDelays, run_in_thread: RunInThread
+    ) -> None:
         self._partition = partition
         self._delays = delays
+        self._run_in_thread = run_in_thread
 
     def find(self, name: MessageName) -> list[WaitingMessage]:
         """What waits under a name."""
         state = self._delays.ready_state()
         return self._waiting(key for _, key in state.find(name))
 
-    def between(self, from_ms: int, to_ms: int, limit: int, skip: int = 0) -> list[WaitingMessage]:
-        """What waits and is due from one time on and before another, in order, but the first."""
-        state = self._delays.ready_state()
-        keys = state.index.between(from_ms, to_ms, skip + limit)
-        if to_ms > NEVER_MS:
+    async def between(
+        self, from_ms: int, to_ms: int, limit: int, skip: int = 0
+    ) -> list[WaitingMessage]:
+        """What waits and is due from one time to another, in order, but the first."""
+        for _ in range(_LISTED_ANEW_MAX):
+            state = self._delays.ready_state()
+            plan = state.index.plan_listing(from_ms, to_ms + 1, skip + limit)
+            if not plan.sources:
+                keys = plan.run()
+                break
+            try:
+                keys = await self._run_in_thread(plan.run)
+            except FileNotFoundError:  # What was in it is elsewhere by now.
+                continue
+            state = self._delays.ready_state()
+            break
+        else:
+            raise KafkaError(
+                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+                f"What waits in {self._partition.topic_partition} changes faster than it is read.",
+            )
+        if to_ms >= NEVER_MS:
             keys.extend(islice(state.dead.values(), skip + limit - len(keys)))
-        return self._waiting(keys[skip:])
+        # Some may have been delivered while a thread read.
+        return self._waiting(key for key in keys[skip:] if key > state.watermark)
 
     def _waiting(self, keys: Iterable[OrderKey]) -> list[WaitingMessage]:
         found = []
@@ -85,23 +109,19 @@ class WaitingAnswers:
 
     def _counts(self, state: DelayState, now_ms: int) -> DelayCounts:
         index, hand_over = state.index, self._delays.hand_over
-        first = index.first()
-        next_due_ms = NONE if first is None else first.due_ms
-        if first is None and state.index.count:
-            following = index.between(0, LONG_MAX, 1)
-            next_due_ms = following[0].due_ms if following else NONE
+        first = index.first_of_all() if index.count else None
         return DelayCounts(
             waiting=state.waiting.count,
             waiting_bytes=state.waiting.bytes,
             due_within_minute=index.count_until(now_ms + _MINUTE_MS),
-            next_due_ms=next_due_ms,
+            next_due_ms=NONE if first is None else first.due_ms,
             delivered=hand_over.delivered_count,
             cancelled=max(state.cancelled_count - hand_over.expired_count, 0),
             expired=hand_over.expired_count,
             unknown=state.unknown_count,
             rolled_bytes=self._delays.rolling.rolled_bytes,
             index_bytes=index.size_bytes,
-            deleted=self._delays.deleted_count,
+            deleted=self._delays.deleted_count + hand_over.lost_count,
         )
 
     def change(self, changes: Sequence[DelayChange], *, acks: int, now_ms: int) -> list[Changed]:

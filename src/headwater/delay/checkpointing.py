@@ -55,6 +55,7 @@ class Checkpointing:
             self._writing = asyncio.ensure_future(self.save(state))
 
     def _plan(self, state: DelayState) -> None:
+        state.forget_old_ids()
         plan = state.index.plan_checkpoint(state.as_json(), state.applied_offset)
         self._planned = (plan, state.applied_offset)
 

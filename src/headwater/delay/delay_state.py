@@ -18,11 +18,12 @@ one) names nothing that waits, and only counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from headwater.delay.index.index import DelayIndex
 from headwater.delay.log_events import EventRead, EventSlice, LogEvent, plan_event_read
-from headwater.delay.message_reads import read_message
+from headwater.delay.message_reads import FoundMessage, find_message, read_message
 from headwater.delay.waiting import MessageName
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.producers.entry import AppendedBatch
@@ -44,6 +45,11 @@ from headwater.wire.records import ControlType, decode_batch
 
 #: What was just appended is read again in pieces of this size.
 _AT_ONCE_BYTES: Final = 8 << 20
+#: So many messages are found under one sender's id at a time, the newest, since all are read; and
+#: so many with this id are looked at for that.
+FOUND_MAX: Final = 1_000
+_CANDIDATES_MAX: Final = 10_000
+_UNKNOWN_IDS_MAX: Final = 10_000
 
 
 class _Undecided(NamedTuple):
@@ -86,6 +92,8 @@ class DelayState:
         self._changed_at: dict[int, int] = {}
         #: Dead letters, by the offset that names them, in the order in which they were armed.
         self.dead: dict[int, OrderKey] = {}
+        #: Senders' ids under which nothing waits, as was found out: many ask for the same one.
+        self._unknown_ids: set[bytes] = set()
         #: Since this state was made.
         self.given_up_count = 0
         self.cancelled_count = 0
@@ -157,18 +165,22 @@ class DelayState:
             if due_ms >= NEVER_MS and each.original == NONE:
                 self.given_up_count += 1
             if each.sender_id:
-                self.index.ids.add(each.sender_id.encode("utf-8", "surrogateescape"), each.offset)
+                sender_id = each.sender_id.encode("utf-8", "surrogateescape")
+                self.index.ids.add(sender_id, key)
+                self._unknown_ids.discard(sender_id)
             self._on_armed(key, record)
             return
         name = MessageName(each.original, each.sender_id.encode("utf-8", "surrogateescape"))
         found = self.find(name)
+        # What is read anew after a start was counted long ago.
+        is_new = self.waiting.is_complete
         if not found:
-            self.unknown_count += 1
+            self.unknown_count += is_new
         for id_offset, old in found:
             self._remove(id_offset, old, armed_offset)
             if each.kind == DelayedKind.CANCEL:
                 self._is_gone(old.offset)
-                self.cancelled_count += 1
+                self.cancelled_count += is_new
                 continue
             key = OrderKey(due_ms, armed_offset, old.offset)
             self._add(id_offset, key)
@@ -241,28 +253,72 @@ class DelayState:
         if not name.sender_id:
             key = self._find_offset(name.offset)
             return [] if key is None else [(name.offset, key)]
+        if name.sender_id in self._unknown_ids:
+            return []
         found = {}
-        for offset in self.index.ids.candidates(name.sender_id):
-            record = read_message(self._log, offset)
+        for candidate in islice(self.index.ids.candidates(name.sender_id), _CANDIDATES_MAX):
+            waiting = self._waiting_as(candidate)
+            if waiting is None:
+                continue
+            id_offset, key = waiting
+            record = read_message(self._log, key.offset)
             if record is not None and record.sender_id == name.sender_id:
-                key = self._find_offset(record.id_offset)
-                if key is not None:
-                    found[record.id_offset] = key
+                found[id_offset] = key
+                if len(found) >= FOUND_MAX:
+                    break
+        if not found:
+            if len(self._unknown_ids) >= _UNKNOWN_IDS_MAX:
+                self._unknown_ids.clear()
+            self._unknown_ids.add(name.sender_id)
         return sorted(found.items())
+
+    def _waiting_as(self, armed: OrderKey) -> tuple[int, OrderKey] | None:
+        """The name and the key of what was armed so, if it waits where it lay then."""
+        id_offset = self._changed_at.get(armed.offset)
+        if id_offset is not None:
+            return id_offset, self._changed[id_offset]
+        dead = self.dead.get(armed.offset)
+        if dead is not None:
+            return armed.offset, dead
+        return (armed.offset, armed) if self.index.holds(armed) else None
+
+    def key_of(self, message: FoundMessage) -> OrderKey | None:
+        """The key of a message if it waits, and waits where this record of it lies."""
+        record = message.record
+        key = self._changed.get(record.id_offset) or self.dead.get(record.id_offset)
+        if key is None:
+            key = self._first_key(message)
+        return key if key is not None and key.offset == record.offset else None
 
     def _find_offset(self, id_offset: int) -> OrderKey | None:
         known = self._changed.get(id_offset) or self.dead.get(id_offset)
         if known is not None:
             return known
-        record = read_message(self._log, id_offset)
-        if record is None or record.kind is not DelayedKind.MESSAGE or record.original != NONE:
+        found = find_message(self._log, id_offset)
+        return None if found is None else self._first_key(found)
+
+    def _first_key(self, message: FoundMessage) -> OrderKey | None:
+        """The key of a message that was never changed, if it waits."""
+        record, is_transactional = message
+        if record.kind is not DelayedKind.MESSAGE or record.original != NONE:
             return None
-        # What waits is not due before the watermark; what would be was raised to it.
+        if not is_transactional:
+            # It armed itself, when nothing had been delivered yet that was due later: else its due
+            # time would have been raised before it was written.
+            key = OrderKey(record.due_ms, record.offset, record.offset)
+            return key if self.index.holds(key) else None
+        # What waits is not due before the watermark; what would be was raised to it. Which marker
+        # armed it, only the index knows.
         due_ms = max(record.due_ms, self.watermark.due_ms)
-        key = self.index.find(id_offset, due_ms)
-        return key if key is not None and key > self.watermark else None
+        found = self.index.find(record.offset, due_ms)
+        return found if found is not None and found > self.watermark else None
 
     # -- being kept ------------------------------------------------------------------------------
+
+    def forget_old_ids(self) -> None:
+        """Let go of senders' ids in front of all that waits; a part of them with each call."""
+        segments = self.waiting.segments
+        self.index.ids.forget_below(segments[0] if segments else self.applied_offset)
 
     def as_json(self) -> dict[str, Any]:
         """All that a checkpoint keeps beside the index."""
@@ -297,6 +353,7 @@ class DelayState:
             for pid, records in kept["undecided"].items()
         }
         self._changed = {int(offset): OrderKey(*key) for offset, key in kept["changed"].items()}
+        self._unknown_ids.clear()
         self._changed_at = {key.offset: id_offset for id_offset, key in self._changed.items()}
         # A checkpoint of a time when there were no retry topics has none.
         dead = kept.get("dead", {})
@@ -310,6 +367,7 @@ class DelayState:
         self._undecided.clear()
         self._changed.clear()
         self._changed_at.clear()
+        self._unknown_ids.clear()
         self.dead.clear()
 
 

@@ -10,7 +10,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from headwater.delay.delay_state import DelayState
@@ -20,7 +20,7 @@ from headwater.delay.message_reads import MessagePlaces, plan_reads
 from headwater.replication.partition.partition import Partition
 from headwater.storage.log_config import DelayMode
 from headwater.storage.producers.entry import AppendOrigin
-from headwater.wire.delayed.copies import Delivery, encode_deliveries
+from headwater.wire.delayed.copies import Delivery, OrderKey, encode_deliveries
 from headwater.wire.delayed.delayed_batch import (
     NONE,
     DelayedKind,
@@ -49,6 +49,8 @@ class HandOver:
         self.lateness = Lateness()
         self.delivered_count = 0
         self.expired_count = 0
+        #: What turned out to be deleted when it was to be delivered.
+        self.lost_count = 0
         #: Whether a message is due, or soon will be, that nobody has read ahead.
         self.is_lacking = True
         #: What is due until then was looked for.
@@ -71,8 +73,8 @@ class HandOver:
         if self.cache.is_full:
             del offsets[1:]
         places, lacking = plan_reads(self._partition.log, offsets)
-        for offset in lacking:
-            self._lost(state, offset, until_ms)
+        if lacking:
+            self._lost(state, keys, lacking)
         return places
 
     def run(self, state: DelayState, now_ms: int) -> int:
@@ -127,13 +129,15 @@ class HandOver:
         self._partition.append(batch, acks=_ACKS, now_ms=now_ms, origin=AppendOrigin.COORDINATOR)
         self.expired_count += len(messages)
 
-    def _lost(self, state: DelayState, offset: int, until_ms: int) -> None:
-        """It lies in front of the log's start, where DeleteRecords has put it."""
+    def _lost(self, state: DelayState, keys: Iterable[OrderKey], offsets: Iterable[int]) -> None:
+        """They lie in front of the log's start, where DeleteRecords has put them."""
         log = self._partition.log
-        if offset >= log.log_start_offset:
+        lost = frozenset(offsets)
+        if max(lost) >= log.log_start_offset:
             raise InvalidRecordError(
-                f"{log.partition} has no message at offset {offset}, where one waits."
+                f"{log.partition} has no message at offset {max(lost)}, where one waits."
             )
-        for key in state.index.due(until_ms, _LOOKED_MAX):
-            if key.offset == offset:
+        for key in keys:
+            if key.offset in lost:
                 state.forget(key)
+                self.lost_count += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from headwater.wire.delayed.delayed_batch import DelayedRecord
@@ -16,6 +17,8 @@ class MessageCache:
         self._bytes_max = bytes_max
         self._messages: dict[int, DelayedRecord] = {}
         self._bytes = 0
+        #: What nobody wants any more of what is being read; None if nothing is.
+        self._dropped: set[int] | None = None
 
     def __contains__(self, offset: int) -> bool:
         return offset in self._messages
@@ -36,7 +39,19 @@ class MessageCache:
             self._messages[message.offset] = message
             self._bytes += len(message.value)
 
+    def begin_reading(self) -> None:
+        """A thread reads messages from now on: what is dropped meanwhile shall not come back."""
+        self._dropped = set()
+
+    def end_reading(self, messages: Iterable[DelayedRecord]) -> None:
+        dropped, self._dropped = self._dropped or (), None
+        for message in messages:
+            if message.offset not in dropped:
+                self.put(message)
+
     def drop(self, offset: int) -> None:
+        if self._dropped is not None:
+            self._dropped.add(offset)
         message = self._messages.pop(offset, None)
         if message is not None:
             self._bytes -= len(message.value)
@@ -44,3 +59,4 @@ class MessageCache:
     def clear(self) -> None:
         self._messages.clear()
         self._bytes = 0
+        self._dropped = None

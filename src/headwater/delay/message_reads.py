@@ -91,12 +91,26 @@ def read_places(places: Sequence[MessagePlaces]) -> list[DelayedRecord]:
     return messages
 
 
-def read_message(log: PartitionLog, offset: int) -> DelayedRecord | None:
-    """The message at an offset, here and now; None if there is none."""
+class FoundMessage(NamedTuple):
+    """A record of a delayed batch, and whether its batch is part of a transaction."""
+
+    record: DelayedRecord
+    is_transactional: bool
+
+
+def find_message(log: PartitionLog, offset: int) -> FoundMessage | None:
+    """What a delayed batch has at an offset, here and now; None if there is none."""
     place = find_batch(log, offset)
     if place is None:
         return None
     try:
-        return place.reader().read(offset)
+        reader = place.reader()
+        return FoundMessage(reader.read(offset), reader.is_transactional)
     except (InvalidRecordError, CorruptRecordError):
         return None
+
+
+def read_message(log: PartitionLog, offset: int) -> DelayedRecord | None:
+    """The same without its batch."""
+    found = find_message(log, offset)
+    return None if found is None else found.record

@@ -22,7 +22,6 @@ from typing import Final, TypeVar
 
 from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import Clock
-from headwater.base.durations import LONG_MAX
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.threads import RunInThread
 from headwater.delay.answers import WaitingAnswers
@@ -84,7 +83,7 @@ class PartitionDelays:
         self.cache = MessageCache()
         self.hand_over = HandOver(partition, self.cache)
         self.rolling = Rolling(partition)
-        self.answers = WaitingAnswers(partition, self)
+        self.answers = WaitingAnswers(partition, self, environment.run_in_thread)
         self.moving = Moving(partition, environment.moves, environment.run_in_thread, self)
         self.breaker = BreakerWatch(partition)
         self._moving_task: asyncio.Task[None] | None = None
@@ -127,8 +126,8 @@ class PartitionDelays:
         if state is None or not state.waiting.is_complete:
             return  # It is found out when it would be delivered.
         start = self._partition.log_start_offset
-        keys = state.index.between(0, LONG_MAX, _DELETED_AT_ONCE_MAX)
-        gone = [key for key in (*keys, *state.dead.values()) if key.offset < start]
+        gone = state.index.lying_before(start, _DELETED_AT_ONCE_MAX)
+        gone += [key for key in state.dead.values() if key.offset < start]
         for key in gone:
             state.forget(key)
         self.deleted_count += len(gone)
@@ -237,14 +236,12 @@ class PartitionDelays:
         """What is due shortly need not be read again; a dead letter is to be moved."""
         if key.due_ms >= NEVER_MS:
             self.moving.wake()
-        if (
-            message is not None
-            and self._partition.is_leader
-            and key.due_ms <= self._clock.wall_ms() + _AHEAD_MS
-            and not self.cache.is_full
-        ):
+        if key.due_ms > self._clock.wall_ms() + _AHEAD_MS:
+            if message is None:  # It may have been put off at the last moment.
+                self.cache.drop(key.offset)
+        elif message is not None and self._partition.is_leader and not self.cache.is_full:
             self.cache.put(message)
-        elif key.due_ms <= self._clock.wall_ms() + _AHEAD_MS:
+        else:
             self.hand_over.is_lacking = True
 
     # -- a round ---------------------------------------------------------------------------------
@@ -355,13 +352,12 @@ class PartitionDelays:
         if reading is not None and (reading.done() or hand_over.is_lacking):
             self._reading = None
             generation, messages = await reading
-            if generation == self._generation:
-                for message in messages:
-                    self.cache.put(message)
+            self.cache.end_reading(messages if generation == self._generation else ())
             reading = None
         if reading is None and hand_over.wants_more(self._clock.wall_ms() + _AHEAD_MS // 2):
             places = hand_over.missing(state, self._clock.wall_ms() + _AHEAD_MS)
             if places:
+                self.cache.begin_reading()
                 self._reading = asyncio.ensure_future(self._read(places))
 
     async def _read(self, places: list[MessagePlaces]) -> tuple[int, list[DelayedRecord]]:

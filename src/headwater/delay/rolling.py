@@ -17,9 +17,10 @@ from headwater.base.clocks import Clock
 from headwater.base.threads import RunInThread
 from headwater.delay.delay_state import DelayState
 from headwater.delay.log_events import EventSlice, plan_event_read
-from headwater.delay.waiting import MessageName
+from headwater.delay.message_reads import FoundMessage
 from headwater.replication.partition.partition import Partition
 from headwater.storage.producers.entry import AppendOrigin
+from headwater.wire.delayed.copies import OrderKey
 from headwater.wire.delayed.delayed_batch import (
     DelayedKind,
     DelayedRecord,
@@ -29,7 +30,9 @@ from headwater.wire.delayed.delayed_batch import (
 
 _DAY_MS: Final = 86_400_000
 _LOOK_INTERVAL_MS: Final = 30_000
-_SLICE_BYTES: Final = 4 << 20
+#: So much of a segment is looked through before others get their turn: it may have thousands of
+#: messages, each of which is found, appended and armed.
+_SLICE_BYTES: Final = 256 << 10
 _BATCH_BYTES_MAX: Final = 256 << 10
 _ACKS: Final = 1
 
@@ -87,14 +90,15 @@ class Rolling:
         if not self._partition.is_leader or state.applied_offset != log.log_end_offset:
             return
         self._next_offset = found.next_offset
-        moved: list[DelayedRecord] = []
+        moved: list[tuple[DelayedRecord, OrderKey]] = []
         size = 0
         for header, data in found.events:
             if not header.is_delayed:
                 continue
             for message in decode_delayed_batch(data, check_crc=False):
-                if self._waits(state, message):
-                    moved.append(message)
+                key = self._waiting_key(state, FoundMessage(message, header.is_transactional))
+                if key is not None:
+                    moved.append((message, key))
                     size += len(message.value)
                     if size > _BATCH_BYTES_MAX:
                         self._append(state, moved, clock.wall_ms())
@@ -104,23 +108,23 @@ class Rolling:
         if self._next_offset >= segment.next_offset:
             self._looked_ms = clock.wall_ms()
 
-    def _waits(self, state: DelayState, message: DelayedRecord) -> bool:
-        """Whether a message waits here, and not elsewhere by now."""
+    def _waiting_key(self, state: DelayState, message: FoundMessage) -> OrderKey | None:
+        """The key of a message that waits here, and not elsewhere by now."""
+        record = message.record
         if (
-            message.kind is not DelayedKind.MESSAGE
-            or message.offset < self._partition.log.log_start_offset
+            record.kind is not DelayedKind.MESSAGE
+            or record.offset < self._partition.log.log_start_offset
         ):
-            return False
-        found = state.find(MessageName(message.id_offset))
-        return bool(found) and found[0][1].offset == message.offset
+            return None
+        return state.key_of(message)
 
-    def _append(self, state: DelayState, messages: list[DelayedRecord], now_ms: int) -> None:
-        rolled = []
-        for number, message in enumerate(messages):
-            key = state.find(MessageName(message.id_offset))[0][1]
-            rolled.append(
-                message._replace(offset=number, original=message.id_offset, due_ms=key.due_ms)
-            )
+    def _append(
+        self, state: DelayState, messages: list[tuple[DelayedRecord, OrderKey]], now_ms: int
+    ) -> None:
+        rolled = [
+            message._replace(offset=number, original=message.id_offset, due_ms=key.due_ms)
+            for number, (message, key) in enumerate(messages)
+        ]
         batch = encode_delayed_batch(rolled, append_ms=now_ms)
         self._partition.append(batch, acks=_ACKS, now_ms=now_ms, origin=AppendOrigin.COORDINATOR)
         self.rolled_bytes += len(batch)

@@ -79,8 +79,10 @@ class WaitingQuestions(Protocol):
         """What waits under a name."""
         ...
 
-    def between(self, from_ms: int, to_ms: int, limit: int, skip: int = 0) -> list[WaitingMessage]:
-        """What waits and is due from one time on and before another, in order.
+    async def between(
+        self, from_ms: int, to_ms: int, limit: int, skip: int = 0
+    ) -> list[WaitingMessage]:
+        """What waits and is due from one time to another, both included, in order.
 
         The first `skip` of these are left out, and do not count towards the limit.
         """
@@ -99,7 +101,9 @@ class NothingWaits:
     def find(self, name: MessageName) -> list[WaitingMessage]:
         return []
 
-    def between(self, from_ms: int, to_ms: int, limit: int, skip: int = 0) -> list[WaitingMessage]:
+    async def between(
+        self, from_ms: int, to_ms: int, limit: int, skip: int = 0
+    ) -> list[WaitingMessage]:
         return []
 
     def counts(self, now_ms: int) -> DelayCounts:

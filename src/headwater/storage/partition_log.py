@@ -148,7 +148,7 @@ class PartitionLog:
         self._check_usable()
         config = self.config
         if not isinstance(batches, PreparedBatches):
-            batches = prepare_batches(batches, config, now_ms, origin)
+            batches = prepare_batches(batches, config, now_ms, origin, self.partition)
         data, headers = batches
         if not headers:
             return AppendResult(self.log_end_offset, self.log_end_offset - 1, NO_TIMESTAMP)

@@ -6,6 +6,7 @@ from typing import cast
 
 import pytest
 
+from headwater.base.durations import LONG_MAX
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.handlers import alter_delayed, describe_delayed
 from headwater.broker.requests.api_handler import ApiHandler
@@ -27,6 +28,7 @@ from headwater.wire.cluster_messages.describe_delayed import (
     DescribeDelayedResponse,
     DescribeDelayedTopic,
 )
+from headwater.wire.delayed.delayed_batch import DUE_MS_MAX
 from headwater.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from tests.support.brokers.handler_broker import HandlerBroker, run_with_broker
 from tests.support.fakes.delays import FakeDelays
@@ -34,9 +36,9 @@ from tests.support.fakes.delays import FakeDelays
 CANCEL, RESCHEDULE, NOW = ChangeKind
 
 
-async def delaying(broker: HandlerBroker) -> FakeDelays:
+async def delaying(broker: HandlerBroker, configs: dict[str, str] | None = None) -> FakeDelays:
     """Messages 3, 4 and 5 of `orders-0`, of which two have an id."""
-    await broker.create_topic("orders", partitions=2)
+    await broker.create_topic("orders", partitions=2, configs=configs)
     delays = FakeDelays()
     broker.context.delays = cast(Delays, delays)
     delays.at("orders").add(3, due_ms=3000, sender_id=b"mine", key=b"k")
@@ -217,6 +219,20 @@ def test_changes_that_make_no_sense_leave_the_others(tmp_path: Path) -> None:
         ]  # fmt: skip
         assert all(each.error_message for each in answer.results if each.error_code)
         assert sorted(delays.at("orders").messages) == [3, 5]
+
+    run_with_broker(tmp_path, scenario)
+
+
+def test_no_message_is_due_later_than_there_is_a_time(tmp_path: Path) -> None:
+    async def scenario(broker: HandlerBroker) -> None:
+        delays = await delaying(broker, {"delay.max.ms": str(LONG_MAX)})
+        answer = await alter(
+            broker,
+            AlterDelayedChange(kind=RESCHEDULE, offset=3, due_ms=LONG_MAX),
+            AlterDelayedChange(kind=RESCHEDULE, offset=4, due_ms=DUE_MS_MAX),
+        )
+        assert [each.error_code for each in answer.results] == [ErrorCode.INVALID_REQUEST, 0]
+        assert delays.at("orders").messages[4].due_ms == DUE_MS_MAX
 
     run_with_broker(tmp_path, scenario)
 

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from headwater.base.checks import InvariantError
+from headwater.delay.index import homes as homes_module
 from headwater.delay.index import index as index_module
 from headwater.delay.index.checkpoint import NAME, decode_checkpoint, encode_checkpoint
 from headwater.delay.index.index import DelayIndex
@@ -31,6 +32,10 @@ def _open(disk: FaultyDisk) -> DelayIndex:
 
 def _key(offset: int, delay_ms: int) -> OrderKey:
     return OrderKey(_NOW_MS + delay_ms, offset, offset)
+
+
+def _read_count(disk: FaultyDisk) -> int:
+    return sum(operation == "read" for operation, _ in disk.operations)
 
 
 def test_only_what_is_near_is_in_memory() -> None:
@@ -128,7 +133,7 @@ def test_its_files_are_no_segments() -> None:
     index = _open(disk)
     index.add(_key(0, 0))
     index.add(_key(1, _HOUR_MS))
-    index.ids.add(b"order", 1)
+    index.ids.add(b"order", _key(1, 0))
     index.checkpoint({}, 2)
     names = disk.list_dir(_DIRECTORY)
     assert len(names) == 4
@@ -171,6 +176,55 @@ def test_opening_reads_no_file_but_the_checkpoint() -> None:
     assert index.count == 500
 
 
+def test_thousands_are_asked_for_with_one_read_of_their_hour() -> None:
+    disk = _disk()
+    index = _open(disk)
+    keys = [_key(offset, 2 * _HOUR_MS + offset % 3) for offset in range(5_000)]
+    for key in keys:
+        index.add(key)
+    index.remove(keys[7], 5_000)
+    index.checkpoint({}, 5_001)
+    disk = disk.after_process_end()
+    index = _open(disk)
+    disk.operations.clear()
+    assert [key for key in keys if not index.holds(key)] == [keys[7]]
+    assert _read_count(disk) == 1
+    # What happens from then on is noted.
+    index.remove(keys[8], 5_002)
+    index.add(OrderKey(keys[8].due_ms, 5_003, keys[8].offset))
+    assert [key for key in keys if not index.holds(key)] == [keys[7], keys[8]]
+    assert _read_count(disk) == 1
+
+
+def test_not_all_marks_are_kept_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(homes_module, "_MARKED_MAX", 5)
+    index = _open(_disk())
+    keys = [_key(offset, (2 + offset // 10) * _HOUR_MS) for offset in range(50)]
+    for key in keys:
+        index.add(key)
+    for key in keys[::2]:
+        index.remove(key, 50)
+    assert [key for key in keys if index.holds(key)] == keys[1::2]
+    assert sum(len(home.marks.offsets) for home in index._homes if home.marks) == 5
+
+
+def test_what_comes_next_is_looked_up_once_however_much_waits() -> None:
+    disk = _disk()
+    index = _open(disk)
+    keys = [_key(offset, 2 * _HOUR_MS + offset) for offset in range(5_000)]
+    for key in reversed(keys[1:]):
+        index.add(key._replace(armed_offset=5_000))
+    index.checkpoint({}, 5_001)
+    assert index.first_of_all() == keys[1]._replace(armed_offset=5_000)
+    disk.operations.clear()
+    sooner = OrderKey(keys[0].due_ms, 5_001, 5_001)
+    index.add(sooner)
+    assert [index.first_of_all() for _ in range(5)] == [sooner] * 5
+    assert _read_count(disk) == 0
+    index.remove(sooner, 5_002)
+    assert index.first_of_all() == keys[1]._replace(armed_offset=5_000)
+
+
 @pytest.mark.parametrize("damage", ["checkpoint", "version", "missing file", "short file"])
 def test_what_cannot_be_trusted_is_removed(damage: str) -> None:
     disk = _disk()
@@ -185,7 +239,7 @@ def test_what_cannot_be_trusted_is_removed(damage: str) -> None:
         found = decode_checkpoint(checkpoint.read_at(0, checkpoint.size()))
         assert found is not None
         with pytest.MonkeyPatch.context() as patches:
-            patches.setattr("headwater.delay.index.checkpoint.VERSION", 2)
+            patches.setattr("headwater.delay.index.checkpoint.VERSION", 1)
             checkpoint.write_at(0, encode_checkpoint(found))
     elif damage == "missing file":
         disk.remove(path)
@@ -285,7 +339,7 @@ def test_what_happens_while_a_range_comes_near_is_not_lost(
 
 
 def test_listing_stops_behind_much_that_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_module, "_LISTED_BYTES_MAX", 100)
+    monkeypatch.setattr(index_module, "LISTED_BYTES_MAX", 100)
     index = _open(_disk())
     keys = [_key(offset, offset * _HOUR_MS // 4) for offset in range(100)]
     for key in keys:

@@ -51,7 +51,7 @@ def _tell(target: DelayIndex, offset: int, event: Event) -> None:
     if event.delivered is not None:
         target.pass_to(event.delivered)
     if event.sender_id:
-        target.ids.add(event.sender_id, offset)
+        target.ids.add(event.sender_id, OrderKey(0, offset, offset))
 
 
 class IndexAndModel(RuleBasedStateMachine):
@@ -330,6 +330,10 @@ class IndexAndModel(RuleBasedStateMachine):
         assert self.index.between(0, _EVER, 10_000) == sorted(self.waiting)
 
     @invariant()
+    def what_comes_next_is_known(self) -> None:
+        assert self.index.first_of_all() == min(self.waiting, default=None)
+
+    @invariant()
     def memory_holds_what_is_near_and_nothing_else(self) -> None:
         near = [key for key in sorted(self.waiting) if key.due_ms < self.index.horizon_ms]
         assert self.index.due(_EVER, 10_000) == near
@@ -357,12 +361,23 @@ class IndexAndModel(RuleBasedStateMachine):
             assert found is None or found in self.waiting
 
     @invariant()
+    def first_keys_are_held_until_they_change(self) -> None:
+        first: dict[int, OrderKey] = {}
+        for event in self.events:
+            for key in event.added:
+                first.setdefault(key.offset, key)
+        for key in list(first.values())[:: max(1, len(first) // 6)]:
+            assert self.index.holds(key) == (key in self.waiting)
+        unheard_of = OrderKey(self.now_ms + 3_600_000, len(self.events), len(self.events))
+        assert not self.index.holds(unheard_of)
+
+    @invariant()
     def ids_are_found(self) -> None:
         for sender_id in _IDS:
             offsets = [n for n, event in enumerate(self.events) if event.sender_id == sender_id]
             expected = [n for n in reversed(offsets) if n >= self.forgotten_below]
             found = self.index.ids.candidates(sender_id)
-            assert [n for n in found if n >= self.forgotten_below] == expected
+            assert [key.offset for key in found if key.offset >= self.forgotten_below] == expected
 
 
 TestIndexAndModel = IndexAndModel.TestCase

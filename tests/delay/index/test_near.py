@@ -64,6 +64,10 @@ def test_what_is_removed_does_not_come_up() -> None:
     assert near.find(run[3].due_ms, run[3].offset) is None
     assert near.find(run[7].due_ms, run[7].offset) == pack(run[7])
     assert near.find(late[7].due_ms, late[7].offset) == pack(late[7])
+    assert [key for key in run + late if near.holds(key.due_ms, pack(key))] == [
+        key for key in run + late if key in left
+    ]
+    assert not near.holds(left[0].due_ms, pack(left[0]._replace(armed_offset=1 << 40)))
 
 
 def test_what_is_passed_is_dropped() -> None:

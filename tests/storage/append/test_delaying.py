@@ -6,7 +6,14 @@ import pytest
 
 from headwater.base.durations import LONG_MAX
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.sim.campaigns.logs import DIRECTORY, NOW_MS, new_disk, open_log, read_records
+from headwater.sim.campaigns.logs import (
+    DIRECTORY,
+    NOW_MS,
+    PARTITION,
+    new_disk,
+    open_log,
+    read_records,
+)
 from headwater.storage.log_config import NO_DELAYS, DelayMode, LogConfig
 from headwater.storage.partition_log import PartitionLog
 from headwater.storage.producers.entry import AppendOrigin
@@ -17,6 +24,7 @@ from headwater.wire.delayed.copies import (
     encode_deliveries,
 )
 from headwater.wire.delayed.delayed_batch import (
+    DUE_MS_MAX,
     DelayedKind,
     DelayedRecord,
     decode_delayed_batch,
@@ -144,6 +152,10 @@ def test_a_time_ahead_counts_where_the_topic_says_so() -> None:
         ({"headwater-delay": "1s", "headwater-delay-id": "x" * 257}, "has 257 bytes"),
         ({"headwater-delay": "cancel"}, "names its message by"),
         ({"headwater-delay": "cancel", "headwater-delayed-offset": "x"}, "must be a number"),
+        ({"headwater-delay": "cancel", "headwater-delayed-offset": "@5"}, "is not the id of"),
+        ({"headwater-delay": "cancel", "headwater-delayed-offset": f"{'x' * 999}@5"}, "is not"),
+        ({"headwater-delay": "9" * 5000}, r"'9{100}\.\.\.' is no length of time"),
+        ({"headwater-deliver-at": "x" * 5000}, r"'x{100}\.\.\.', and must be"),
     ],
 )
 def test_what_cannot_be_had(asked: Headers, sentence: str) -> None:
@@ -156,13 +168,61 @@ def test_what_cannot_be_had(asked: Headers, sentence: str) -> None:
 
 def test_a_cancellation_is_a_record_too() -> None:
     by_id = {"headwater-delay": "cancel", "headwater-delay-id": "order-7"}
-    by_offset = {"headwater-delay": "cancel", "headwater-delayed-offset": "orders-0@12"}
-    delayed = appended(log_with(config()), batch(by_id, by_offset))
+    by_offset = {"headwater-delay": "cancel", "headwater-delayed-offset": "12"}
+    by_whole_id = {"headwater-delay": "cancel", "headwater-delayed-offset": f"{PARTITION}@13"}
+    delayed = appended(log_with(config()), batch(by_id, by_offset, by_whole_id))
     assert delayed is not None
     assert [(each.kind, each.original, each.sender_id, each.value) for each in delayed] == [
         (DelayedKind.CANCEL, -1, b"order-7", b""),
         (DelayedKind.CANCEL, 12, b"", b""),
+        (DelayedKind.CANCEL, 13, b"", b""),
     ]
+
+
+@pytest.mark.parametrize("elsewhere", ["topic-1@12", "orders-0@12"])
+def test_a_cancellation_of_a_message_elsewhere_cancels_nothing(elsewhere: str) -> None:
+    """With another key it comes to another partition, where the offset is somebody else's."""
+    asked = {"headwater-delay": "cancel", "headwater-delayed-offset": elsewhere}
+    delayed = appended(log_with(config()), batch(asked))
+    assert delayed is not None
+    assert [(each.kind, each.original, each.sender_id) for each in delayed] == [
+        (DelayedKind.CANCEL, -1, b"")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("log_config", "asked", "timestamp"),
+    [
+        (config(max_ms=LONG_MAX), {"headwater-delay": str(LONG_MAX)}, NOW_MS),
+        (config(max_ms=LONG_MAX), {"headwater-deliver-at": str(LONG_MAX)}, NOW_MS),
+        (config(max_ms=LONG_MAX), {"headwater-deliver-at": str(DUE_MS_MAX + 1)}, NOW_MS),
+        (
+            config(DelayMode.LEVELS, max_ms=LONG_MAX, levels_ms=(LONG_MAX,)),
+            {"headwater-delay": "1s"},
+            NOW_MS,
+        ),
+        (
+            LogConfig(
+                delay=NO_DELAYS._replace(mode=DelayMode.TIMESTAMP, max_ms=LONG_MAX),
+                message_timestamp_after_max_ms=LONG_MAX,
+            ),
+            None,
+            LONG_MAX,
+        ),
+    ],
+    ids=["delay", "time", "first that is too late", "level", "record's time"],
+)
+def test_no_time_is_beyond_64_bits(
+    log_config: LogConfig, asked: Headers | None, timestamp: int
+) -> None:
+    """However long `delay.max.ms` is; and what is later than any time is no dead letter."""
+    with pytest.raises(InvalidRecordError, match="there is no time so late"):
+        dues(log_config, asked, timestamp=timestamp)
+
+
+def test_the_latest_time_that_there_is() -> None:
+    asked = {"headwater-deliver-at": str(DUE_MS_MAX)}
+    assert dues(config(max_ms=LONG_MAX), asked) == [DUE_MS_MAX - NOW_MS]
 
 
 def test_a_producer_that_sends_again_is_told_the_same_offset() -> None:

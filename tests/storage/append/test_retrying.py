@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.sim.campaigns.logs import NOW_MS
+from headwater.sim.campaigns.logs import NOW_MS, PARTITION
 from headwater.storage.append.delaying import delay_batch
 from headwater.storage.log_config import NO_DELAYS, DelayMode, LogConfig, RetryRules
 from headwater.wire.delayed.delayed_batch import (
@@ -44,7 +44,7 @@ def come(
 ) -> DelayedRecord:
     """What one record becomes that comes to the topic."""
     data = encode_batch([Record(0, now_ms, key, b"value", headers)])
-    made = delay_batch(data, 0, read_batch_header(data), config, now_ms, 1 << 20)
+    made = delay_batch(data, 0, read_batch_header(data), config, now_ms, 1 << 20, PARTITION)
     assert made is not None
     (waiting,) = decode_delayed_batch(made)
     return waiting

@@ -43,7 +43,9 @@ class FakePartitionDelays:
             return [each for each in self.messages.values() if each.sender_id == name.sender_id]
         return [self.messages[name.offset]] if name.offset in self.messages else []
 
-    def between(self, from_ms: int, to_ms: int, limit: int, skip: int = 0) -> list[WaitingMessage]:
+    async def between(
+        self, from_ms: int, to_ms: int, limit: int, skip: int = 0
+    ) -> list[WaitingMessage]:
         due = [each for each in self.messages.values() if from_ms <= each.due_ms <= to_ms]
         return sorted(due, key=lambda each: (each.due_ms, each.offset))[skip : skip + limit]
 

@@ -36,6 +36,7 @@ from headwater.wire.cluster_messages.alter_delayed import (
     AlteredDelayedPartition,
     AlteredDelayedTopic,
 )
+from headwater.wire.delayed.delayed_batch import DUE_MS_MAX
 
 #: Of one partition in one request, since they are written in one go.
 CHANGES_MAX: Final = 1000
@@ -78,7 +79,7 @@ class _Changes:
             partition = self._broker.partitions.get(topic, asked.partition_index)
             delays = self._broker.delays.of(partition)
             now_ms = self._broker.clock.wall_ms()
-            latest_ms = now_ms + partition.log.config.delay.max_ms
+            latest_ms = min(now_ms + partition.log.config.delay.max_ms, DUE_MS_MAX)
             read = [_read_change(change, latest_ms) for change in asked.changes]
             valid = [change for change in read if isinstance(change, DelayChange)]
             outcomes: list[Changed] = []

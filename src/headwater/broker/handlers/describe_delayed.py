@@ -48,7 +48,7 @@ async def handle(
         for asked in topic.partitions
     )
     async for answer, asked in in_turns(wanted, ONE_PER_TURN):
-        answer.partitions.append(described.partition(answer.name, asked))
+        answer.partitions.append(await described.partition(answer.name, asked))
     return DescribeDelayedResponse(topics=answers)
 
 
@@ -61,7 +61,9 @@ class _Described:
         self._count_left = LISTED_MAX
         self._bytes_left = LISTED_BYTES_MAX
 
-    def partition(self, topic: str, asked: DescribeDelayedPartition) -> DescribedDelayedPartition:
+    async def partition(
+        self, topic: str, asked: DescribeDelayedPartition
+    ) -> DescribedDelayedPartition:
         answer = DescribedDelayedPartition(partition_index=asked.partition_index)
         try:
             _check(asked)
@@ -74,7 +76,7 @@ class _Described:
                 limit = min(MESSAGES_MAX, self._count_left)
                 found = delays.find(MessageName(asked.offset, asked.sender_id))
             elif limit > 0:
-                found = delays.between(asked.from_ms, asked.to_ms, limit + 1, asked.skip)
+                found = await delays.between(asked.from_ms, asked.to_ms, limit + 1, asked.skip)
             else:
                 found = []
             counts = delays.counts(self._broker.clock.wall_ms())

@@ -19,8 +19,8 @@ from headwater.storage.disk.files import FileSystem
 BUFFER_BYTES_MAX: Final = 1 << 20
 #: How many are written at once, so that nobody waits for all of them.
 _SPILLED_FILES: Final = 16
-#: How much is read at once: about 4 MB, and whole entries of 24 or 16 bytes.
-CHUNK_BYTES: Final = 48 * 87_381
+#: How much is read at once: about 4 MB, and whole entries of 24 or 32 bytes.
+CHUNK_BYTES: Final = 96 * 43_690
 
 
 class AppendFile:

@@ -21,7 +21,7 @@ from headwater.storage.disk.files import FileSystem, read_bytes, write_atomicall
 from headwater.wire.delayed.copies import OrderKey
 
 NAME: Final = "delays.checkpoint"
-VERSION: Final = 1
+VERSION: Final = 2
 
 
 class HomeRow(NamedTuple):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from headwater.wire.delayed.copies import OrderKey
 
@@ -108,6 +108,32 @@ def find_live(chunks: Iterable[bytes], due_ms: int, offset: int) -> bytes | None
         for at in positions(chunk, due, offset.to_bytes(8, "big"), 0, len(chunk)):
             found = None if chunk[at + _KIND] >= _MARK else chunk[at : at + ENTRY_BYTES]
     return found
+
+
+class Marks(NamedTuple):
+    """What a history has taken back."""
+
+    #: The offset of the event with which the history begins.
+    begins_at: int
+    #: Where the messages lie of which it has marks, at any time that was theirs.
+    offsets: set[int]
+
+
+def read_marks(chunks: Iterable[bytes]) -> Marks | None:
+    """The marks of a history; None if it is empty."""
+    begins_at = -1
+    found: set[int] = set()
+    for chunk in chunks:
+        if begins_at < 0:
+            event = int.from_bytes(chunk[_KIND:16], "big")
+            begins_at = event if chunk[_KIND] < _MARK else event ^ _COMPLEMENT
+        if not chunk[_KIND::ENTRY_BYTES].isascii():
+            found.update(marked_offset(each) for each in slices(chunk) if each[_KIND] >= _MARK)
+    return None if begins_at < 0 else Marks(begins_at, found)
+
+
+def marked_offset(mark: bytes) -> int:
+    return int.from_bytes(mark[16:], "big")
 
 
 def positions(

@@ -14,7 +14,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from headwater.delay.index.append_files import AppendFile, AppendFiles
-from headwater.delay.index.entries import find_live, live_entries
+from headwater.delay.index.entries import (
+    Marks,
+    find_live,
+    marked_offset,
+    read_marks,
+)
+from headwater.wire.delayed.copies import OrderKey
 
 SUFFIX: Final = ".delays"
 
@@ -22,11 +28,14 @@ SECOND_MS: Final = 1_000
 MINUTE_MS: Final = 60_000
 HOUR_MS: Final = 3_600_000
 
+#: So many marks are known at a time, besides those of the home that was asked for last.
+_MARKED_MAX: Final = 500_000
+
 
 class Home:
     """A range of due times, and the file with what is due in it."""
 
-    __slots__ = ("count", "end_ms", "file", "start_ms")
+    __slots__ = ("count", "end_ms", "file", "marks", "start_ms")
 
     def __init__(self, start_ms: int, end_ms: int, file: AppendFile, count: int = 0) -> None:
         self.start_ms = start_ms
@@ -35,6 +44,8 @@ class Home:
         #: How many wait here that are not in memory. What is delivered before it came near counts
         #: until it has.
         self.count = count
+        #: What was taken back; None as long as nobody has asked.
+        self.marks: Marks | None = None
 
 
 class Homes:
@@ -78,10 +89,12 @@ class Homes:
         self._starts.insert(number, home.start_ms)
         return home
 
-    def append(self, due_ms: int, event: bytes) -> Home:
+    def append(self, due_ms: int, event: bytes, *, is_mark: bool) -> Home:
         """Where an event about what is due at this time has gone."""
         home = self.of(due_ms)
         self.pool.append(home.file, event)
+        if is_mark and home.marks is not None:
+            home.marks.offsets.add(marked_offset(event))
         return home
 
     def next_from(self, due_ms: int) -> Home | None:
@@ -91,15 +104,35 @@ class Homes:
             return self._homes[number - 1]
         return self._homes[number] if number < len(self._homes) else None
 
-    def read(self, home: Home, from_ms: int, to_ms: int) -> Iterator[bytes]:
-        """The entries of a home that are due in a range, in any order."""
-        return live_entries(lambda: self.pool.chunks(home.file), from_ms, to_ms)
-
     def find(self, due_ms: int, offset: int) -> bytes | None:
+        home = self._home_of(due_ms)
+        return None if home is None else find_live(self.pool.chunks(home.file), due_ms, offset)
+
+    def holds(self, key: OrderKey) -> bool:
+        """Whether a message waits with this key, if it was told of and never had another one.
+
+        What is older than its home was in one that is gone, where nothing waited any more; and what
+        was taken back has a mark, whatever became of it then. Who asks first has the file read.
+        """
+        home = self._home_of(key.due_ms)
+        if home is None:
+            return False
+        if home.marks is None:
+            home.marks = read_marks(self.pool.chunks(home.file))
+            if sum(len(each.marks.offsets) for each in self if each.marks) > _MARKED_MAX:
+                for each in self:
+                    if each is not home:
+                        each.marks = None
+        marks = home.marks
+        return (
+            marks is not None
+            and key.armed_offset >= marks.begins_at
+            and key.offset not in marks.offsets
+        )
+
+    def _home_of(self, due_ms: int) -> Home | None:
         home = self.next_from(due_ms)
-        if home is None or home.start_ms > due_ms:
-            return None
-        return find_live(self.pool.chunks(home.file), due_ms, offset)
+        return None if home is None or home.start_ms > due_ms else home
 
     def split(self, home: Home, from_ms: int, pieces: list[Home]) -> None:
         """What is due from `from_ms` on in a home has these homes now."""

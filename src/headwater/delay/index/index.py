@@ -16,10 +16,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from heapq import nsmallest
+from itertools import chain, islice
 from typing import Any, Final
 
 from headwater.base.checks import check
+from headwater.base.durations import LONG_MAX
 from headwater.delay.index import index_directory
 from headwater.delay.index.advance import AdvancePlan, SideEvent
 from headwater.delay.index.append_files import AppendFile, AppendFiles, next_numbers
@@ -32,6 +33,7 @@ from headwater.delay.index.checkpoint import (
 from headwater.delay.index.delay_ids import DelayIds
 from headwater.delay.index.entries import ENTRY_BYTES, pack, pack_mark, unpack
 from headwater.delay.index.homes import HOUR_MS, MINUTE_MS, Home, Homes
+from headwater.delay.index.listing import LISTED_BYTES_MAX, ListingPlan, Source
 from headwater.delay.index.near import NearEntries
 from headwater.storage.disk.files import FileSystem
 from headwater.wire.delayed.copies import NOTHING_DELIVERED, OrderKey
@@ -40,8 +42,6 @@ from headwater.wire.delayed.copies import NOTHING_DELIVERED, OrderKey
 LEAD_MS: Final = 60_000
 #: With so many in memory nothing more is brought near, however much of it is overdue.
 NEAR_COUNT_MAX: Final = 500_000
-#: A listing reads no more files once it has read this much.
-_LISTED_BYTES_MAX: Final = 32 << 20
 #: About what a home and its file take in memory.
 _HOME_BYTES: Final = 600
 
@@ -73,6 +73,9 @@ class DelayIndex:
         self.horizon_ms = 0
         #: No event has been told that is at this offset or behind.
         self._end_offset = 0
+        #: What is due first of all that is not near, if somebody has looked for it.
+        self._first_far: OrderKey | None = None
+        self._knows_first_far = False
 
     # -- opening ---------------------------------------------------------------------------------
 
@@ -129,14 +132,18 @@ class DelayIndex:
         """A message waits. Armed offsets never decrease from call to call."""
         self._end_offset = key.armed_offset + 1
         self._tell(key.due_ms, pack(key), None)
+        if self._knows_first_far and (self._first_far is None or key < self._first_far):
+            self._first_far = key
 
     def remove(self, key: OrderKey, at_offset: int) -> None:
         """A message that waited does not wait any more, because of what stands at an offset."""
         self._end_offset = at_offset + 1
+        if key == self._first_far:
+            self._knows_first_far = False
         self._tell(key.due_ms, pack(key), pack_mark(key, at_offset))
 
     def _tell(self, due_ms: int, entry: bytes, mark: bytes | None) -> None:
-        home = self._homes.append(due_ms, entry if mark is None else mark)
+        home = self._homes.append(due_ms, entry if mark is None else mark, is_mark=mark is not None)
         if due_ms < self.horizon_ms:
             if mark is None:
                 self._near.add(due_ms, entry)
@@ -153,6 +160,8 @@ class DelayIndex:
         if key > self.watermark:
             self.watermark = key
             self._watermark_entry = pack(key)
+            if self._first_far is not None and self._first_far <= key:
+                self._first_far, self._knows_first_far = None, False
             self._near.pass_to(key.due_ms, self._watermark_entry)
 
     # -- what is due -----------------------------------------------------------------------------
@@ -192,7 +201,9 @@ class DelayIndex:
         if plan.is_split:
             self._homes.split(plan.home, plan.from_ms, plan.pieces)
             for due_ms, entry, mark in plan.side:
-                home = self._homes.append(due_ms, entry if mark is None else mark)
+                home = self._homes.append(
+                    due_ms, entry if mark is None else mark, is_mark=mark is not None
+                )
                 home.count += 1 if mark is None else -1
             return
         data = plan.run_data
@@ -294,24 +305,66 @@ class DelayIndex:
     def between(self, from_ms: int, to_ms: int, limit: int) -> list[OrderKey]:
         """What is due from one time on and before another, in order.
 
-        Beyond the horizon this reads files, one at least. If it is fewer than the limit, the range
-        may go on behind the last one all the same, where many wait.
+        Beyond the horizon this reads files, as `plan_listing` says, here and now.
         """
-        found = self._near.between(from_ms, min(to_ms, self.horizon_ms), limit)
-        read_bytes = 0
+        return self.plan_listing(from_ms, to_ms, limit).run()
+
+    def plan_listing(self, from_ms: int, to_ms: int, limit: int) -> ListingPlan:
+        """What to read for the same: nothing, if enough of it is near, and else one file at least.
+
+        The plan may run in any thread.
+        """
+        near = self._near.between(from_ms, min(to_ms, self.horizon_ms), limit)
+        sources: list[Source] = []
+        planned_bytes = 0
         for home in self._homes:
-            if home.start_ms >= to_ms or len(found) >= limit or read_bytes > _LISTED_BYTES_MAX:
+            if home.start_ms >= to_ms or len(near) >= limit or planned_bytes > LISTED_BYTES_MAX:
                 break
-            start_ms = max(from_ms, home.start_ms, self.horizon_ms)
-            if start_ms < min(home.end_ms, to_ms):
-                entries = self._homes.read(home, start_ms, min(home.end_ms, to_ms))
-                waiting = (entry for entry in entries if entry > self._watermark_entry)
-                found += nsmallest(limit - len(found), waiting)
-                read_bytes += home.file.size_bytes
-        return [unpack(entry) for entry in found]
+            start_ms, end_ms = max(from_ms, home.start_ms, self.horizon_ms), min(home.end_ms, to_ms)
+            if start_ms < end_ms:
+                sources.append(Source.of(self._pool, home.file, start_ms, end_ms))
+                planned_bytes += home.file.size_bytes
+        return ListingPlan(near, sources, limit, self._watermark_entry)
+
+    def lying_before(self, offset: int, limit: int) -> list[OrderKey]:
+        """What waits and lies in front of an offset, in any order; not all, where many wait."""
+        bound = offset.to_bytes(8, "big")
+        plan = self.plan_listing(0, LONG_MAX, limit)
+        entries = chain(plan.near, *(source.entries() for source in plan.sources))
+        waiting = (each for each in entries if each[16:] < bound and each > self._watermark_entry)
+        return [unpack(each) for each in islice(waiting, limit)]
+
+    def first_of_all(self) -> OrderKey | None:
+        """What is delivered next, near or not; None if nothing waits.
+
+        Beyond the horizon it is looked up once, and again only when that one does not wait any
+        more: counts are asked for often, and the hour that comes first may have millions.
+        """
+        first = self.first()
+        if first is not None:
+            return first
+        if not self._knows_first_far:
+            self._first_far = next(iter(self.between(0, LONG_MAX, 1)), None)
+            self._knows_first_far = True
+        return self._first_far
+
+    def holds(self, key: OrderKey) -> bool:
+        """Whether a message waits with this key, which must be the first that it had.
+
+        Nothing is searched for here, so this is for whoever asks for thousands at a time. The first
+        who asks about an hour beyond the horizon has its file read.
+        """
+        if key <= self.watermark or key.armed_offset >= self._end_offset:
+            return False
+        if key.due_ms < self.horizon_ms:
+            return self._near.holds(key.due_ms, pack(key))
+        return self._homes.holds(key)
 
     def find(self, offset: int, due_ms: int) -> OrderKey | None:
-        """The message with this offset and due time, if it waits; beyond the horizon this reads."""
+        """The message with this offset and due time, if it waits; beyond the horizon this reads.
+
+        All of a file is searched. Whoever knows the key had better ask whether that waits.
+        """
         if due_ms < self.horizon_ms:
             entry = self._near.find(due_ms, offset)
         else:

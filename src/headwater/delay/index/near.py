@@ -199,6 +199,19 @@ class NearEntries:
         dues = islice(self._late_dues, start, max(start, end))
         return runs + sum(len(self._late[due]) for due in dues) // ENTRY_BYTES
 
+    def holds(self, due_ms: int, entry: bytes) -> bool:
+        """Whether this very entry is there; no slower where many are due at the same time."""
+        late = self._late.get(due_ms)
+        if late is not None:
+            at = _number_below(late, entry) * ENTRY_BYTES
+            if late[at : at + ENTRY_BYTES] == entry:
+                return True
+        for run in self._runs:
+            number = run.number_of(entry)
+            if number < run.length:
+                return run.entry(number) == entry and run.live_count(number, number + 1) == 1
+        return False
+
     def find(self, due_ms: int, offset: int) -> bytes | None:
         """The entry with this due time and offset."""
         due, name = due_ms.to_bytes(8, "big"), offset.to_bytes(8, "big")

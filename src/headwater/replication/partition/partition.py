@@ -416,6 +416,7 @@ class Partition:
                 config,
                 now_ms,
                 AppendOrigin.CLIENT,
+                self.topic_partition,
                 max_decompressed_bytes=DECOMPRESSED_INLINE_BYTES_MAX,
             )
         except DecompressedTooLargeError:
@@ -427,7 +428,9 @@ class Partition:
 
     async def prepare(self, records: Buffer, now_ms: int) -> PreparedBatches:
         """Look into the records in a thread; raises what an append of them would."""
-        return await self._environment.inspections.prepare(records, self.log.config, now_ms)
+        return await self._environment.inspections.prepare(
+            records, self.log.config, now_ms, self.topic_partition
+        )
 
     @property
     def fsyncs_when_alone(self) -> bool:

@@ -17,6 +17,7 @@ import traceback
 from typing import Final
 
 from headwater.base.errors import KafkaError
+from headwater.base.ids import TopicPartition
 from headwater.base.threads import RunInThread
 from headwater.storage.append.leader import PreparedBatches, prepare_batches
 from headwater.storage.log_config import LogConfig
@@ -36,36 +37,30 @@ class RecordInspections:
         self._run_in_thread = run_in_thread
         self._run_in_one_thread = run_in_one_thread
 
-    async def prepare(self, records: Buffer, config: LogConfig, now_ms: int) -> PreparedBatches:
+    async def prepare(
+        self, records: Buffer, config: LogConfig, now_ms: int, partition: TopicPartition
+    ) -> PreparedBatches:
         """`prepare_batches` in a thread; raises what that raises."""
+
+        def prepare(allowed: int) -> PreparedBatches:
+            try:
+                return prepare_batches(
+                    records,
+                    config,
+                    now_ms,
+                    AppendOrigin.CLIENT,
+                    partition,
+                    max_decompressed_bytes=allowed,
+                )
+            except KafkaError as error:
+                # As long as an error is around, its traceback keeps what was decompressed.
+                traceback.clear_frames(error.__traceback__)
+                raise
+
         try:
-            return await _prepare(self._run_in_thread, records, config, now_ms, SMALL_BYTES_MAX)
+            return await self._run_in_thread(lambda: prepare(SMALL_BYTES_MAX))
         except DecompressedTooLargeError:
             allowed = config.max_decompressed_message_bytes
             if allowed <= SMALL_BYTES_MAX:
                 raise
-        return await _prepare(self._run_in_one_thread, records, config, now_ms, allowed)
-
-
-async def _prepare(
-    run_in_thread: RunInThread,
-    records: Buffer,
-    config: LogConfig,
-    now_ms: int,
-    max_decompressed_bytes: int,
-) -> PreparedBatches:
-    def prepare() -> PreparedBatches:
-        try:
-            return prepare_batches(
-                records,
-                config,
-                now_ms,
-                AppendOrigin.CLIENT,
-                max_decompressed_bytes=max_decompressed_bytes,
-            )
-        except KafkaError as error:
-            # As long as an error is around, its traceback keeps what was decompressed.
-            traceback.clear_frames(error.__traceback__)
-            raise
-
-    return await run_in_thread(prepare)
+        return await self._run_in_one_thread(lambda: prepare(allowed))

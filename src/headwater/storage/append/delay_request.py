@@ -7,7 +7,8 @@
     headwater-delayed-offset   of a cancellation: the offset that the message got, or its whole id
 
 What `delay.mode` of its topic lets count is decided here, and how long a delay may be. A time in
-the past is due at once.
+the past is due at once. A whole id that is of another partition names nothing that waits in this
+one: its offset alone would be somebody else's message.
 """
 
 from __future__ import annotations
@@ -16,9 +17,12 @@ from bisect import bisect_left
 from typing import Final, NamedTuple
 
 from headwater.base.durations import LONG_MAX, parse_duration_ms
+from headwater.base.ids import TopicPartition
+from headwater.base.message_id import MessageId
+from headwater.base.printable import shortened
 from headwater.storage.log_config import DelayMode, DelayRules
 from headwater.wire.delayed.attempts import last_header
-from headwater.wire.delayed.delayed_batch import NONE
+from headwater.wire.delayed.delayed_batch import DUE_MS_MAX, NONE
 from headwater.wire.delayed.headers import (
     ATTEMPTS_HEADER,
     DELAY_HEADER,
@@ -39,6 +43,8 @@ CANCEL: Final = b"cancel"
 ASKING_BYTES: Final = b"headwater-de"
 
 _SENDER_ID_BYTES_MAX: Final = 256
+#: No topic's name is so long that an id would be longer.
+_ID_LENGTH_MAX: Final = 300
 
 
 class DelayRequest(NamedTuple):
@@ -48,7 +54,7 @@ class DelayRequest(NamedTuple):
     expires_ms: int = NONE
     sender_id: bytes = b""
     is_cancel: bool = False
-    #: What a cancellation names, if not a sender's id.
+    #: What a cancellation names, if not a sender's id; `NONE` if that cannot be here.
     original: int = NONE
 
 
@@ -58,7 +64,9 @@ NOTHING_ASKED: Final = DelayRequest()
 _OF_FAILED: Final = frozenset({ORIGIN_HEADER, ATTEMPTS_HEADER, SENT_AT_HEADER, ORDER_HEADER})
 
 
-def read_delay_request(record: Record, rules: DelayRules, now_ms: int) -> DelayRequest:
+def read_delay_request(
+    record: Record, partition: TopicPartition, rules: DelayRules, now_ms: int
+) -> DelayRequest:
     """What a record asks for at `now_ms`; ValueError, with a sentence, if it cannot be had."""
     if rules.mode is DelayMode.TIMESTAMP:
         if record.timestamp <= now_ms:
@@ -76,13 +84,13 @@ def read_delay_request(record: Record, rules: DelayRules, now_ms: int) -> DelayR
         # Whatever it once asked for, it has had.
         return NOTHING_ASKED
     if delay == CANCEL:
-        return _cancellation(record.headers)
+        return _cancellation(record.headers, partition)
     if delay is not None and deliver_at is not None:
         raise ValueError(f"It has both {DELAY_HEADER} and {DELIVER_AT_HEADER}.")
     if delay is not None:
         delay_ms = parse_duration_ms(_text(DELAY_HEADER, delay))
     else:
-        delay_ms = max(_time_ms(DELIVER_AT_HEADER, deliver_at) - now_ms, 0)
+        delay_ms = max(_number(DELIVER_AT_HEADER, deliver_at) - now_ms, 0)
     return _request(record.headers, delay_ms, rules, now_ms)
 
 
@@ -99,8 +107,10 @@ def _request(
                 f"It asks for {delay_ms} ms, and the longest of delay.levels is {levels_ms[-1]}."
             )
         delay_ms = levels_ms[number]
+    if now_ms + delay_ms > DUE_MS_MAX:
+        raise ValueError(f"It asks for {delay_ms} ms, and there is no time so late.")
     expires = last_header(headers, EXPIRE_AT_HEADER)
-    expires_ms = NONE if expires is None else _time_ms(EXPIRE_AT_HEADER, expires)
+    expires_ms = NONE if expires is None else _number(EXPIRE_AT_HEADER, expires)
     return DelayRequest(now_ms + delay_ms, expires_ms, _sender_id(headers))
 
 
@@ -115,17 +125,23 @@ def _cancels_there(headers: tuple[Header, ...]) -> bool:
     return DELAYED_OFFSET_HEADER in names and names.isdisjoint(_OF_FAILED)
 
 
-def _cancellation(headers: tuple[Header, ...]) -> DelayRequest:
+def _cancellation(headers: tuple[Header, ...], partition: TopicPartition) -> DelayRequest:
     sender_id = _sender_id(headers)
     offset = last_header(headers, DELAYED_OFFSET_HEADER)
     if (offset is None) == (not sender_id):
         raise ValueError(
             f"A cancellation names its message by {DELAY_ID_HEADER} or by {DELAYED_OFFSET_HEADER}."
         )
-    original = NONE
-    if offset is not None:
-        original = _time_ms(DELAYED_OFFSET_HEADER, offset.rpartition(b"@")[2])
+    original = NONE if offset is None else _original(offset, partition)
     return DelayRequest(sender_id=sender_id, is_cancel=True, original=original)
+
+
+def _original(value: bytes, partition: TopicPartition) -> int:
+    """The offset that a cancellation gives as such, or in a message's whole id."""
+    if b"@" not in value:
+        return _number(DELAYED_OFFSET_HEADER, value)
+    named = MessageId.parse(shortened(_text(DELAYED_OFFSET_HEADER, value), _ID_LENGTH_MAX))
+    return named.offset if named.topic_partition == partition else NONE
 
 
 def _sender_id(headers: tuple[Header, ...]) -> bytes:
@@ -144,10 +160,12 @@ def _text(name: str, value: bytes) -> str:
         raise ValueError(f"Its {name} is no text.") from None
 
 
-def _time_ms(name: str, value: bytes | None) -> int:
+def _number(name: str, value: bytes | None) -> int:
     text = _text(name, value or b"")
     if not (text.isascii() and text.isdigit()) or len(text) > 19 or int(text) > LONG_MAX:
-        raise ValueError(f"Its {name} is {text!r}, and must be a number that is not negative.")
+        raise ValueError(
+            f"Its {name} is {shortened(text)!r}, and must be a number that is not negative."
+        )
     return int(text)
 
 

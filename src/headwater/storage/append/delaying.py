@@ -9,6 +9,7 @@ the name of a header; by their largest timestamp, where that is what counts.
 
 from __future__ import annotations
 
+from headwater.base.ids import TopicPartition
 from headwater.storage.append.delay_request import ASKING_BYTES, read_delay_request, refusal
 from headwater.storage.append.record_checks import producer_records
 from headwater.storage.append.retrying import next_attempt
@@ -31,6 +32,7 @@ def delay_batch(
     config: LogConfig,
     now_ms: int,
     max_decompressed_bytes: int,
+    partition: TopicPartition,
 ) -> bytes | None:
     """The delayed batch that a producer's becomes; None if it stays what it is.
 
@@ -46,7 +48,7 @@ def delay_batch(
         producer_records(data, position, header, max_decompressed_bytes)
     ):
         try:
-            asked = read_delay_request(record, rules, now_ms)
+            asked = read_delay_request(record, partition, rules, now_ms)
             if rules.mode is DelayMode.RETRY and not asked.is_cancel:
                 record, asked = next_attempt(record, rules, now_ms)
         except ValueError as error:

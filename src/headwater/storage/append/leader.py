@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from headwater.base.ids import TopicPartition
 from headwater.storage.append.delaying import delay_batch
 from headwater.storage.append.record_checks import check_records
 from headwater.storage.errors import RecordBatchTooLargeError, RecordTooLargeError
@@ -55,6 +56,7 @@ def prepare_batches(
     config: LogConfig,
     now_ms: int,
     origin: AppendOrigin,
+    partition: TopicPartition,
     *,
     max_decompressed_bytes: int | None = None,
 ) -> PreparedBatches:
@@ -71,20 +73,24 @@ def prepare_batches(
         allowed = min(allowed, max_decompressed_bytes)
     batches = check_batches(data, config, now_ms, origin, allowed)
     if config.delays_records and is_client:
-        batches = _delay(batches, config, now_ms, allowed)
+        batches = _delay(batches, config, now_ms, allowed, partition)
     if config.compression is not None and batches.headers:
         return recompress(batches, config, origin, allowed)
     return batches
 
 
 def _delay(
-    batches: PreparedBatches, config: LogConfig, now_ms: int, max_decompressed_bytes: int
+    batches: PreparedBatches,
+    config: LogConfig,
+    now_ms: int,
+    max_decompressed_bytes: int,
+    partition: TopicPartition,
 ) -> PreparedBatches:
     """The same, or delayed if its records ask for it; a client's append has one batch."""
     data, headers = batches
     if len(headers) != 1:
         return batches
-    delayed = delay_batch(data, 0, headers[0], config, now_ms, max_decompressed_bytes)
+    delayed = delay_batch(data, 0, headers[0], config, now_ms, max_decompressed_bytes, partition)
     if delayed is None:
         return batches
     return PreparedBatches(bytearray(delayed), [read_batch_header(delayed)])

@@ -17,7 +17,7 @@ from headwater.base.durations import parse_duration_ms
 from headwater.storage.append.delay_request import DelayRequest
 from headwater.storage.log_config import DelayRules, RetryRules
 from headwater.wire.delayed.attempts import count_failure
-from headwater.wire.delayed.delayed_batch import NEVER_MS
+from headwater.wire.delayed.delayed_batch import DUE_MS_MAX, NEVER_MS
 from headwater.wire.delayed.headers import RETRY_AFTER_HEADER
 from headwater.wire.records import Record
 
@@ -29,9 +29,9 @@ def next_attempt(record: Record, rules: DelayRules, now_ms: int) -> tuple[Record
         due_ms = NEVER_MS
     elif failure.after is None:
         delay_ms = _delay_ms(rules.retry, failure.attempts, record)
-        due_ms = now_ms + min(delay_ms, rules.max_ms)
+        due_ms = min(now_ms + min(delay_ms, rules.max_ms), DUE_MS_MAX)
     else:
-        due_ms = now_ms + _asked_ms(failure.after, rules)
+        due_ms = min(now_ms + _asked_ms(failure.after, rules), DUE_MS_MAX)
     return record._replace(headers=failure.headers), DelayRequest(due_ms)
 
 

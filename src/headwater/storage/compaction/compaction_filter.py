@@ -22,7 +22,9 @@ aborted records and sets horizons there too; a tombstone's time could then begin
 could have seen what it deletes disappear.)
 
 Delayed batches are copied as they are: what becomes of their records is not for compaction to say.
-A log has some if its topic was not compacted before.
+A log has some if its topic was not compacted before. Of what was delivered the last batch of copies
+stays as it is too: it says how far deliveries are, and whoever reads the log without it, as a new
+replica does, would deliver again.
 
 Messages of the old formats are copied too if nothing changes, and otherwise become batches of the
 current one, where there is a place for a delete horizon.
@@ -46,6 +48,7 @@ from headwater.storage.compaction.record_slices import (
 from headwater.storage.indexes.transaction_index import AbortedTransaction
 from headwater.storage.log_config import LONG_MAX
 from headwater.storage.segments.batch_scan import ScannedBatch, validate_entry
+from headwater.wire.delayed.copies import DELIVERY_PRODUCER_ID
 from headwater.wire.records import (
     MAGIC_V2,
     BatchHeader,
@@ -116,6 +119,8 @@ class CompactionFilter:
             return self._apply_to_messages(batch, is_last)
         if header.is_delayed:
             self._transactions.observe_data(header)
+            return self._unchanged(batch)
+        if header.producer_id == DELIVERY_PRODUCER_ID and self._is_last_trace(header):
             return self._unchanged(batch)
         is_needless = (
             self._transactions.observe_control(header, batch.data)

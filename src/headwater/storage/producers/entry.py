@@ -165,9 +165,14 @@ class ProducerEntry(NamedTuple):
         )
 
     def with_deliveries(self, header: BatchHeader) -> ProducerEntry:
-        """After copies of delayed messages: when the last of them was due is all that counts."""
+        """After copies of delayed messages: it counts when the last of them was due, and where.
+
+        No producer sends them again, so they are no batch that a later one is compared with.
+        """
+        due_ms = header.base_timestamp
+        copies = BatchMetadata(NO_SEQUENCE, header.last_offset, header.last_offset_delta, due_ms)
         return ProducerEntry(
-            self.producer_id, header.producer_epoch, last_timestamp=header.base_timestamp
+            self.producer_id, header.producer_epoch, last_timestamp=due_ms, batches=(copies,)
         )
 
     def with_marker(self, header: BatchHeader, coordinator_epoch: int) -> ProducerEntry:

@@ -49,6 +49,8 @@ NONE: Final = -1
 
 #: When a dead letter is due in its own partition: never, for it leaves it another way.
 NEVER_MS: Final = 2**62
+#: The latest time at which a message can be due that is to be delivered.
+DUE_MS_MAX: Final = NEVER_MS - 1
 
 #: The places of so many records share an entry.
 PLACES_STEP: Final = 16

@@ -36,6 +36,10 @@ class DelayedBatchReader:
         self._step = -1
         self._chunk = b""
 
+    @property
+    def is_transactional(self) -> bool:
+        return self._header.is_transactional
+
     def read(self, offset: int) -> DelayedRecord:
         """The record at an offset; `InvalidRecordError` if there is none."""
         number = offset - self._header.base_offset
