@@ -36,6 +36,7 @@ from headwater.sim.campaigns.delays.log_campaign import DelayLogCampaign
 from headwater.sim.campaigns.directory import DirectoryCampaign
 from headwater.sim.campaigns.exactly_once import ExactlyOnceCampaign
 from headwater.sim.campaigns.log import LogCampaign, run_with_failing_disk
+from headwater.sim.campaigns.reassignments import ReassignmentCampaign
 from headwater.sim.campaigns.retries import RetryCampaign
 from headwater.sim.campaigns.transactions import TransactionCampaign
 from headwater.sim.campaigns.workers import WorkerCampaign
@@ -107,6 +108,13 @@ def run_cluster(seed: int) -> int:
     return campaign.crash_count
 
 
+def run_reassignments(seed: int) -> int:
+    """Four brokers, between which partitions move, throttled and cancelled, meanwhile."""
+    campaign = ReassignmentCampaign(seed)
+    _run_in_world(lambda: campaign.run(event_count=5))
+    return campaign.crash_count
+
+
 def run_audit(seed: int) -> int:
     """The same, with what the audit tells compared with the logs."""
     campaign = AuditCampaign(seed)
@@ -174,6 +182,7 @@ CAMPAIGNS: dict[str, Campaign] = {
     "broker": run_broker,
     "exactly-once": run_exactly_once,
     "cluster": run_cluster,
+    "reassignments": run_reassignments,
     "audit": run_audit,
     "cluster-copies": run_cluster_copies,
     "delay-log": run_delay_log,

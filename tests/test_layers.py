@@ -226,7 +226,7 @@ _ROOMS: dict[str, dict[str, set[str]]] = {
         "retry_service": {"delay_service", "options"},
         "retry": {"options", "output"},
         "serve": set(),
-        "topics": {"options", "output"},
+        "topics": {"cluster", "options", "output"},
         "trace": {"options", "output"},
         "transactions": {"options", "output"},
         "zookeeper": set(),

@@ -21,6 +21,8 @@ _numbers = itertools.count(1)
 
 HEADWATER = "headwater"
 KAFKA = "kafka"
+#: Headwater's, with two log directories for each broker.
+HEADWATER_DISKS = "headwater, two disks"
 KINDS = [HEADWATER, pytest.param(KAFKA, marks=[pytest.mark.full, pytest.mark.kafka])]
 
 
@@ -53,7 +55,11 @@ def cluster_of_kind(
                 address = ensemble.address
             else:
                 address = shared_zookeeper().address
-            return stack.enter_context(HeadwaterCluster(directory, address + fresh_chroot()))
+            return stack.enter_context(
+                HeadwaterCluster(
+                    directory, address + fresh_chroot(), second_disks=kind == HEADWATER_DISKS
+                )
+            )
 
         def of_kind(kind: str) -> ThreeBrokers:
             if kind not in started:

@@ -1,8 +1,9 @@
 """A cluster grows and shrinks under load while its brokers are killed.
 
 Every partition is reassigned, the factor goes from 1 to 3, a fourth broker gets a share and is
-drained again; meanwhile brokers and the controller die at random moments. Nothing is lost, doubled
-or out of order, and in the end all replicas are the same bytes.
+drained again, and replicas move between the directories of brokers; meanwhile brokers and the
+controller die at random moments. Nothing is lost, doubled or out of order, transactions are whole,
+and in the end all replicas are the same bytes.
 """
 
 from __future__ import annotations
@@ -20,11 +21,15 @@ from headwater.base.ids import TopicPartition
 from headwater.client.admin import AdminOperations, NewTopic, ReassignmentOperations, require_all
 from headwater.client.connection.cluster_connection import ClusterConnection
 from headwater.testing.broker_process import BrokerProcess
+from tests.cluster_process.conftest import HEADWATER_DISKS
 from tests.support.brokers.headwater_cluster import CLUSTER_SETTINGS, HeadwaterCluster
 from tests.support.brokers.three_brokers import BROKER_IDS, ThreeBrokers
+from tests.support.logs.replica_files import replica_faults
 from tests.support.tiers import rounds
+from tests.support.traffic.directory_mover import DirectoryMover
 from tests.support.traffic.killer import Killer
 from tests.support.traffic.traffic import PARTITION_COUNT, Traffic
+from tests.support.traffic.transactions import Transactions
 
 _FOURTH = 4
 #: A move waits for brokers that are away, and begins anew with each new controller.
@@ -36,20 +41,24 @@ Result = TypeVar("Result")
 
 @pytest.fixture
 def running(cluster_of_kind: Callable[[str], ThreeBrokers]) -> ThreeBrokers:
-    return cluster_of_kind("headwater")
+    return cluster_of_kind(HEADWATER_DISKS)
 
 
 class Mover:
-    """Moves all partitions of a topic, whoever is killed meanwhile."""
+    """Moves all partitions of topics, whoever is killed meanwhile."""
 
-    def __init__(self, cluster: HeadwaterCluster, topic: str) -> None:
+    def __init__(self, cluster: HeadwaterCluster, topics: Sequence[str]) -> None:
         self._cluster = cluster
-        self._topic = topic
+        self._topics = topics
 
     def move(self, layout: Layout) -> None:
         """Ask until each partition has these replicas, and all of them are in sync."""
         deadline_s = time.monotonic() + _MOVE_S
-        moves = {TopicPartition(self._topic, at): replicas for at, replicas in layout.items()}
+        moves = {
+            TopicPartition(topic, at): replicas
+            for topic in self._topics
+            for at, replicas in layout.items()
+        }
         while not self._is_done(layout):
             if time.monotonic() > deadline_s:
                 raise AssertionError(f"{layout} was not reached\n{self._cluster.logs()}")
@@ -66,12 +75,13 @@ class Mover:
 
     def _is_done(self, layout: Layout) -> bool:
         async def look(connection: ClusterConnection) -> bool:
-            await connection.refresh([self._topic])
-            topic = await connection.find_topic(self._topic)
-            found = {each.partition: each for each in topic.partitions}
+            await connection.refresh(self._topics)
+            topics = [await connection.find_topic(each) for each in self._topics]
             return all(
-                list(found[at].replicas) == list(replicas) and set(found[at].isr) == set(replicas)
-                for at, replicas in layout.items()
+                list(each.replicas) == list(layout[each.partition])
+                and set(each.isr) == set(layout[each.partition])
+                for topic in topics
+                for each in topic.partitions
             )
 
         return bool(self._try(look))
@@ -96,18 +106,17 @@ def test_nothing_is_lost_while_everything_moves_and_brokers_die(
 ) -> None:
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
-    topic = f"moving-{seed}"
+    topic, paid = topics = [f"moving-{seed}", f"paid-{seed}"]
 
     async def create(connection: ClusterConnection) -> None:
-        new = NewTopic(
-            topic,
-            assignments=_turned(0, 1),
-            configs={"min.insync.replicas": "1"},
-        )
-        require_all(await AdminOperations(connection).create_topics([new]))
+        new = [
+            NewTopic(each, assignments=_turned(0, 1), configs={"min.insync.replicas": "1"})
+            for each in topics
+        ]
+        require_all(await AdminOperations(connection).create_topics(new))
 
     cluster.ask(create)
-    mover = Mover(cluster, topic)
+    mover = Mover(cluster, topics)
     fourth = BrokerProcess(
         tmp_path / "broker-4",
         settings=CLUSTER_SETTINGS,
@@ -115,8 +124,10 @@ def test_nothing_is_lost_while_everything_moves_and_brokers_die(
         arguments=("--zookeeper", cluster.zookeeper, "--log-level", "info"),
         start_timeout_s=60.0,
     )
-    with Traffic(cluster, topic, "own-client", tmp_path) as traffic, fourth:
-        with Killer(cluster, seed) as killer:
+    transactions = Transactions(cluster, paid, PARTITION_COUNT, seed)
+    disks = DirectoryMover(cluster, topics, seed)
+    with Traffic(cluster, topic, "own-client", tmp_path) as traffic, transactions, fourth:
+        with Killer(cluster, seed) as killer, disks:
             for turn in range(rounds(small=1, full=4)):
                 mover.move(_turned(turn, 1))
                 mover.move(_turned(turn))
@@ -124,12 +135,16 @@ def test_nothing_is_lost_while_everything_moves_and_brokers_die(
                 mover.move({number: [_FOURTH, *each[:2]] for number, each in _turned(turn).items()})
                 mover.move(_turned(turn + 2))
             killer.wait_for(rounds(small=2, full=12))
+            disks.wait_for(rounds(small=2, full=12))
         assert fourth.stop() == 0, fourth.tail()
         cluster.heal()
         mover.move(_turned(0))
         traffic.wait_for_progress()
+        transactions.wait_for_more()
         traffic.finish()
+    transactions.check()
+    assert replica_faults(cluster, paid, PARTITION_COUNT) == []
     # Nothing of what it had is left at the broker that was drained.
-    held = [fourth.data_dir / f"{topic}-{number}" for number in range(PARTITION_COUNT)]
+    held = [fourth.data_dir / f"{each}-{number}" for each in topics for number in _turned(0)]
     assert not any(each.exists() for each in held)
-    cluster.delete_topics([topic])
+    cluster.delete_topics(topics)

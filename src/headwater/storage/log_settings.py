@@ -253,7 +253,7 @@ _DIRECTORIES = [
     Setting("num.recovery.threads.per.data.dir", _INT, 2, "How many threads of a directory sync "
             "logs when the broker stops.", lower=1, dynamic=_DYNAMIC),
     Setting("log.initial.task.delay.ms", _LONG, 30_000, "How long after its start a broker first "
-            "does what it does periodically.", lower=0),
+            "does what it does periodically; moves between directories do not wait.", lower=0),
     Setting("log.handles.max", _INT, 512, "How many files of logs are kept open; not in Kafka.",
             lower=16),
 ]

@@ -8,6 +8,7 @@ import pytest
 
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
+from headwater.storage.directories import maintenance
 from headwater.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
@@ -107,7 +108,12 @@ def test_only_what_is_asked_for(tmp_path: Path) -> None:
     run_with_broker(tmp_path, scenario)
 
 
-def test_a_log_moves_and_its_copy_is_shown_meanwhile(tmp_path: Path) -> None:
+def test_a_log_moves_and_its_copy_is_shown_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Copies are looked after once, at the start, when there are none.
+    monkeypatch.setattr(maintenance, "MOVE_INTERVAL_MS", 3_600_000)
+
     async def scenario(broker: HandlerBroker) -> None:
         await broker.create_topic("orders")
         broker.append("orders", 1, 2, 3)
@@ -195,8 +201,7 @@ def test_a_partition_serves_from_its_new_directory(tmp_path: Path) -> None:
         results = await describe(broker)
         assert [entry[:2] for entry in entries(results[target.path])] == [("orders", 0)]
 
-    settings = {**two_directories(tmp_path), "log.initial.task.delay.ms": "0"}
-    run_with_broker(tmp_path, scenario, settings)
+    run_with_broker(tmp_path, scenario, two_directories(tmp_path))
 
 
 def test_a_cordoned_directory(tmp_path: Path) -> None:

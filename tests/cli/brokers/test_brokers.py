@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -89,12 +92,99 @@ def test_moves_are_throttled_unless_they_shall_not_be(bootstrap: str) -> None:
     assert "'much' is no rate" in refused.stderr
 
 
-def test_a_throttle_is_shown_and_changed_while_it_moves(bootstrap: str, tmp_path: Path) -> None:
+def _make_large(bootstrap: str, *replicas: int) -> None:
+    """A topic of one partition, and more in it than a fetch brings."""
     where = ("-b", bootstrap)
-    made = run_command("topics", "--create", "--topic", "large", "--replica-assignment", 0, *where)
+    placed = ("--replica-assignment", ":".join(map(str, replicas)))
+    made = run_command("topics", "--create", "--topic", "large", *placed, *where)
     assert made.exit_code == 0, made.stderr
     lines = b"".join(b"%d" % number * 2_000 + b"\n" for number in range(1_000, 1_600))
     assert run_command("produce", "large", *where, input=lines).exit_code == 0
+
+
+def _delete(bootstrap: str, *topics: str) -> None:
+    for topic in topics:
+        assert run_command("topics", "--delete", "--topic", topic, "-b", bootstrap).exit_code == 0
+
+
+def _moving(bootstrap: str) -> list[str]:
+    status = run_command("reassign", "status", "--json", "-b", bootstrap)
+    return [json.loads(line)["topic"] for line in status.lines]
+
+
+@contextmanager
+def _slowly_drained(bootstrap: str, broker_id: int) -> Iterator[subprocess.Popen[str]]:
+    """Somebody drains a broker, which takes until it is let go faster; the large topic moves."""
+    command = [sys.executable, "-m", "headwater", "brokers", "drain", str(broker_id), "--yes"]
+    command += ["--watch-seconds", "0", "--throttle", "1kB", "-b", bootstrap]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as drain:
+        try:
+            while _moving(bootstrap) != ["large"]:
+                assert drain.poll() is None, drain.communicate()
+            yield drain
+        finally:
+            drain.kill()
+
+
+def test_a_drain_whose_moves_were_cancelled_does_not_say_that_it_is_done(bootstrap: str) -> None:
+    _make_large(bootstrap, 0)
+    with _slowly_drained(bootstrap, 0) as drain:
+        assert run_command("reassign", "cancel", "-b", bootstrap).exit_code == 0
+        told, errors = drain.communicate(timeout=60)
+    assert drain.returncode == 1
+    assert "1 move was cancelled meanwhile, or turned elsewhere: large-0." in errors
+    assert "stopped for good" not in told
+    assert _replicas(bootstrap)[0] > 0
+    _delete(bootstrap, "large")
+
+
+def test_what_moves_lacks_nothing(bootstrap: str) -> None:
+    _make_large(bootstrap, 0)
+    where = ("-b", bootstrap)
+    with _slowly_drained(bootstrap, 0):
+        short = ("topics", "--describe", "--under-replicated-partitions", *where)
+        assert run_command(*short).stdout == ""
+        (large,) = run_command("topics", "--describe", "--topic", "large", *where).lines[1:]
+        assert large.endswith("\tRemoving Replicas: 0")
+        status = run_command("cluster", "status", *where)
+        assert status.exit_code == 0
+        assert status.lines[-1].startswith("All is in sync that stays; 1 partition on the move")
+        told = _brokers(bootstrap, "restart-check", 0)
+        assert "no other replica is in sync (large-0)" in told.stdout
+        assert "short of replicas" not in told.stdout
+        assert run_command("reassign", "cancel", *where).exit_code == 0
+    _delete(bootstrap, "large")
+
+
+def test_a_drain_takes_along_what_is_created_meanwhile(bootstrap: str) -> None:
+    _make_large(bootstrap, 0)
+    where = ("-b", bootstrap)
+    with _slowly_drained(bootstrap, 0) as drain:
+        late = ("topics", "--create", "--topic", "late", "--replica-assignment", 0)
+        assert run_command(*late, *where).exit_code == 0
+        assert run_command("reassign", "throttle", "none", *where).exit_code == 0
+        told, errors = drain.communicate(timeout=60)
+    assert (drain.returncode, errors) == (0, "")
+    assert "Meanwhile broker 0 was given 1 new partition." in told
+    assert told.splitlines()[-1].endswith("may be stopped for good.")
+    assert _replicas(bootstrap)[0] == 0
+    _delete(bootstrap, "large", "late")
+
+
+def test_what_can_go_nowhere_else_is_named(bootstrap: str) -> None:
+    _make_large(bootstrap, 0, 1, 2, 3)
+    before = _replicas(bootstrap)
+    refused = _brokers(bootstrap, "drain", 1, "--yes", "--watch-seconds", 0)
+    assert refused.exit_code == 1
+    assert "1 partition of it (large-0) can go to no other broker" in refused.stderr
+    assert _replicas(bootstrap) == before
+    _delete(bootstrap, "large")
+
+
+def test_a_throttle_is_shown_and_changed_while_it_moves(bootstrap: str, tmp_path: Path) -> None:
+    where = ("-b", bootstrap)
+    _make_large(bootstrap, 0)
     moves = tmp_path / "moves.json"
     rows = [{"topic": "large", "partition": 0, "replicas": [1]}]
     moves.write_text(json.dumps({"version": 1, "partitions": rows}))

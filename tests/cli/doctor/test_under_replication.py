@@ -10,7 +10,8 @@ from pathlib import Path
 from headwater.cli.doctor.examination import examine_cluster
 from headwater.cli.doctor.findings import Finding, Verdict
 from headwater.cli.doctor.metrics_check import Reading
-from headwater.cli.doctor.under_replication import LateReplicas, ReplicaSizes
+from headwater.cli.doctor.replica_progress import ReplicaSizes
+from headwater.cli.doctor.under_replication import LateReplicas
 from headwater.cli.metrics.page import MetricsPage
 from headwater.client.admin import AdminOperations
 from headwater.client.connection.cluster_connection import ClusterConnection

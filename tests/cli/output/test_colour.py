@@ -35,7 +35,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def described() -> list[str]:
     topic = TopicInfo("orders", uuid.UUID(int=1), False, (BEHIND, LEADERLESS))
-    return list(describe_topic(topic, [], PartitionFilter.ALL, frozenset({1, 2})))
+    return list(describe_topic(topic, [], PartitionFilter.ALL, frozenset({1, 2}), {}))
 
 
 def test_a_terminal_shows_colours(terminal: None) -> None:

@@ -132,3 +132,13 @@ def test_a_move_that_is_cancelled_twice_is_no_other() -> None:
     assert again is not None
     assert again.target == (3, 4)
     assert step(again) == PartitionImage((3, 4), (3, 4), 3, 5, 12)
+
+
+def test_a_throttle_ends_with_a_cancelled_move_though_its_origin_is_not_in_sync() -> None:
+    moved = turned_to(PartitionImage((1, 2, 3), (1, 2), 1, 5, 8), (4, 2, 3), 500)
+    assert moved is not None
+    cancelled = turned_to(moved, moved.origin)
+    assert cancelled is not None
+    assert (cancelled.adding, cancelled.removing, cancelled.throttle) == ((4,), (4,), 500)
+    # What was given up can be spared; that broker 3 has yet to catch up is no part of the move.
+    assert step(cancelled) == PartitionImage((2, 3, 1), (1, 2), 1, 5, 11)

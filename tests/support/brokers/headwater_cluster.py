@@ -34,23 +34,36 @@ class HeadwaterCluster(ThreeBrokers):
         settings: Mapping[str, str] | None = None,
         hosts: Mapping[int, str] | None = None,
         command_prefixes: Mapping[int, tuple[str, ...]] | None = None,
+        second_disks: bool = False,
     ) -> None:
         """`zookeeper` is what `--zookeeper` takes; `hosts` are the brokers' addresses where they
-        are not all on this one, and `command_prefixes` what is to run their commands there."""
+        are not all on this one, and `command_prefixes` what is to run their commands there. With
+        `second_disks` each broker has two directories for its logs."""
         super().__init__()
         self.zookeeper = zookeeper
+        self._second_dirs = {
+            broker_id: directory / f"broker-{broker_id}" / "second"
+            for broker_id in (BROKER_IDS if second_disks else ())
+        }
         self.brokers = {
             broker_id: BrokerProcess(
                 directory / f"broker-{broker_id}",
                 settings=CLUSTER_SETTINGS | dict(settings or {}),
                 broker_id=broker_id,
-                arguments=("--zookeeper", zookeeper, "--log-level", "info"),
+                arguments=(
+                    *("--zookeeper", zookeeper, "--log-level", "info"),
+                    *self._second_dir_arguments(broker_id),
+                ),
                 host=(hosts or {}).get(broker_id, HOST),
                 command_prefix=(command_prefixes or {}).get(broker_id, ()),
                 start_timeout_s=60.0,
             )
             for broker_id in BROKER_IDS
         }
+
+    def _second_dir_arguments(self, broker_id: int) -> tuple[str, ...]:
+        second = self._second_dirs.get(broker_id)
+        return () if second is None else ("--data-dir", str(second))
 
     @property
     def nodes(self) -> Mapping[int, BrokerProcess]:
@@ -75,6 +88,15 @@ class HeadwaterCluster(ThreeBrokers):
 
     def data_dir(self, broker_id: int) -> Path:
         return self.brokers[broker_id].data_dir
+
+    def data_dirs(self, broker_id: int) -> list[Path]:
+        """All of them, also those of second disks."""
+        second = self._second_dirs.get(broker_id)
+        return [self.data_dir(broker_id), *(() if second is None else (second,))]
+
+    def replica_dir(self, broker_id: int, partition: str) -> Path:
+        paths = [each / partition for each in self.data_dirs(broker_id)]
+        return next((path for path in paths if path.exists()), paths[0])
 
     def logs(self, lines: int = 60) -> str:
         return "\n".join(

@@ -97,6 +97,10 @@ class ThreeBrokers(ABC):
     def data_dir(self, broker_id: int) -> Path:
         """Where the broker has its partitions."""
 
+    def replica_dir(self, broker_id: int, partition: str) -> Path:
+        """Where the broker has one of them, or would have it."""
+        return self.data_dir(broker_id) / partition
+
     @abstractmethod
     def logs(self, lines: int = 60) -> str:
         """What the processes said last."""

@@ -22,7 +22,7 @@ def replica_faults(cluster: ThreeBrokers, topic: str, partition_count: int) -> l
     faults: list[str] = []
     for number in range(partition_count):
         cluster.wait_in_sync(topic, number, len(BROKER_IDS))
-        replicas = {each: cluster.data_dir(each) / f"{topic}-{number}" for each in BROKER_IDS}
+        replicas = {each: cluster.replica_dir(each, f"{topic}-{number}") for each in BROKER_IDS}
         deadline_s = time.monotonic() + CATCH_UP_S
         while (fault := difference(replicas)) is not None:
             if time.monotonic() > deadline_s:

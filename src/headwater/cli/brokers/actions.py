@@ -14,7 +14,9 @@ from headwater.balance.plan import Plan
 from headwater.balance.planner import PlanRequest, make_plan
 from headwater.balance.raised_factor import raise_factor as plan_raise
 from headwater.balance.raised_factor import short_of
+from headwater.base.counted import counted
 from headwater.base.errors import ErrorCode, KafkaError
+from headwater.base.printable import listed
 from headwater.cli.brokers.measured_load import measure
 from headwater.cli.brokers.moving import carry_out
 from headwater.cli.brokers.plan_output import print_plan
@@ -35,6 +37,11 @@ _BROKERS: Final = (
     Column("FREE", "free"),
     Column("CORDONED", "is_cordoned"),
 )
+
+
+_NAMED_MAX: Final = 3
+#: A drain looks again so many times whether it was given something new.
+_DRAINS_MAX: Final = 5
 
 
 class PlanOptions(NamedTuple):
@@ -84,10 +91,39 @@ async def drain(
     """Move everything off a broker, so that it may be stopped for good."""
     load = await measure(connection, options.watch_s)
     _require(load, broker_id, is_alive=False)
-    request = PlanRequest(emptied=frozenset({broker_id}), is_balancing=False)
-    plan = make_plan(load, request)
-    await _propose(connection, plan, options, is_sure=is_sure)
-    print(f"Broker {broker_id} holds nothing any more: it may be stopped for good.")
+    for _ in range(_DRAINS_MAX):
+        await _propose(connection, _emptying(load, broker_id), options, is_sure=is_sure)
+        # New topics may have been put on it while it was being emptied.
+        load = await measure(connection, 0.0)
+        late = sum(broker_id in each.replicas for each in load.partitions)
+        if not late:
+            print(f"Broker {broker_id} holds nothing any more: it may be stopped for good.")
+            return
+        print(f"Meanwhile broker {broker_id} was given {counted(late, 'new partition')}.")
+        is_sure = True  # That it is to be emptied was said before.
+    raise KafkaError(
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        f"Broker {broker_id} is given new partitions again and again: set its cordoned.log.dirs to "
+        "'*', and drain it again.",
+    )
+
+
+def _emptying(load: ClusterLoad, broker_id: int) -> Plan:
+    """How to empty a broker; KafkaError if it has partitions that no other one can take."""
+    taking = {each.broker_id for each in load.brokers if each.takes_replicas}
+    stuck = [
+        each.topic_partition
+        for each in load.partitions
+        if broker_id in each.replicas and taking <= {*each.replicas, broker_id}
+    ]
+    if stuck:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"Broker {broker_id} cannot be emptied: {counted(len(stuck), 'partition')} of it "
+            f"({listed(stuck, _NAMED_MAX)}) can go to no other broker, as those that take replicas "
+            "have one already. Add a broker, or give the topics fewer replicas.",
+        )
+    return make_plan(load, PlanRequest(emptied=frozenset({broker_id}), is_balancing=False))
 
 
 async def add_share(

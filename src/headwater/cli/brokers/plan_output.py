@@ -7,6 +7,7 @@ from typing import Final
 
 from headwater.balance.cluster_load import Resource
 from headwater.balance.plan import BrokerOutcome, Plan
+from headwater.base.counted import counted
 from headwater.cli.output.plain_table import Column, Row, print_table
 from headwater.cli.output.sizes import size_text
 
@@ -70,7 +71,12 @@ def throttle_sentence(throttle_bytes: int | None) -> str:
 
 def cost_sentence(plan: Plan, rate_bytes: int) -> str:
     """What the plan costs, before anything moves."""
-    moved = f"{len(plan.moves)} partitions change, {plan.moved_replicas} replicas are copied"
+    changes = "changes" if len(plan.moves) == 1 else "change"
+    copied = "is copied" if plan.moved_replicas == 1 else "are copied"
+    moved = (
+        f"{counted(len(plan.moves), 'partition')} {changes}, "
+        f"{counted(plan.moved_replicas, 'replica')} {copied}"
+    )
     minutes = plan.seconds(rate_bytes) / 60
     took = "less than a minute" if minutes < 1 else f"about {minutes:.0f} minutes"
     return (

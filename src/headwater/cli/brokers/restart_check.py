@@ -9,8 +9,13 @@ from headwater.base.counted import counted
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.base.printable import listed
-from headwater.cli.cluster.partition_health import find_under_min_isr, is_under_replicated
-from headwater.client.admin import BrokerOperations, TopicOperations
+from headwater.cli.cluster.partition_health import (
+    find_topics,
+    find_under_min_isr,
+    is_under_replicated,
+    without_added,
+)
+from headwater.client.admin import BrokerOperations
 from headwater.client.connection.cluster_connection import ClusterConnection
 from headwater.client.connection.cluster_metadata import TopicInfo
 
@@ -60,7 +65,7 @@ async def check_restart(connection: ClusterConnection, broker_id: int) -> Restar
     cluster = await BrokerOperations(connection).describe_cluster()
     if broker_id not in {broker.broker_id for broker in cluster.brokers}:
         raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"There is no live broker {broker_id}.")
-    topics = await TopicOperations(connection).list_topics()
+    topics = without_added(*await find_topics(connection))
     without = [_without(topic, broker_id) for topic in topics]
     check = RestartCheck(broker_id, [], [], [])
     for topic in topics:

@@ -20,13 +20,12 @@ from headwater.base.counted import counted
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.printable import listed
 from headwater.cli.brokers.restart_check import RestartCheck, check_restart
-from headwater.cli.cluster.partition_health import PartitionHealth
+from headwater.cli.cluster.partition_health import PartitionHealth, find_topics, without_added
 from headwater.cli.cluster.told import ANSWER_S, log_directories, told
 from headwater.client.admin import (
     BrokerOperations,
     ClusterDescription,
     ElectionOperations,
-    TopicOperations,
 )
 from headwater.client.connection.cluster_connection import ClusterConnection
 from headwater.client.connection.cluster_metadata import BrokerNode
@@ -170,15 +169,15 @@ async def _is_back(connection: ClusterConnection, node: BrokerNode) -> bool:
 async def _lacking(connection: ClusterConnection, present: Collection[int]) -> str | None:
     """What is not as it should be, for a sentence; None if all is well."""
     cluster = await told(BrokerOperations(connection).describe_cluster())
-    topics = await told(TopicOperations(connection).list_topics())
-    if cluster is None or topics is None:
+    found = await told(find_topics(connection))
+    if cluster is None or found is None:
         return "an answer of the cluster"
     live = {each.broker_id for each in cluster.brokers}
     if missing := sorted(set(present) - live):
         return f"broker {listed(missing)}, which is not there any more"
     if cluster.controller_id not in live:
         return "a controller"
-    health = PartitionHealth.of(topics)
+    health = PartitionHealth.of(without_added(*found))
     if health.offline:
         return f"a leader of {listed(health.offline, _NAMED_MAX)}"
     if health.under_replicated:

@@ -7,18 +7,21 @@ cluster does not tell, or not in time, is None. Traffic is what logs grow by bet
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from headwater.base.ids import TopicPartition
 from headwater.cli.cluster.broker_status import BrokerStatus, HeldReplicas, Reading
 from headwater.cli.cluster.group_lag import GroupLags, find_worst_groups
-from headwater.cli.cluster.partition_health import PartitionHealth, find_under_min_isr
+from headwater.cli.cluster.partition_health import (
+    Moves,
+    PartitionHealth,
+    find_under_min_isr,
+    without_added,
+)
 from headwater.cli.cluster.releases import Releases
 from headwater.cli.cluster.told import log_directories, told
 from headwater.client.admin import (
     BrokerOperations,
-    PartitionReassignment,
     ReassignmentOperations,
     TopicOperations,
 )
@@ -36,7 +39,7 @@ class ClusterStatus(NamedTuple):
     topic_count: int
     health: PartitionHealth
     under_min_isr: list[TopicPartition] | None
-    moves: Mapping[TopicPartition, PartitionReassignment] | None
+    moves: Moves | None
     groups: GroupLags | None
 
     @property
@@ -73,14 +76,18 @@ class Surveyor:
 
     async def look(self) -> ClusterStatus:
         connection = self._connection
+        # One that ends or begins meanwhile shall not look like a partition that lacks a replica.
+        earlier = await self._moves()
         topics = await TopicOperations(connection).list_topics()
         cluster = await BrokerOperations(connection).describe_cluster()
         nodes = {node.broker_id: node for node in cluster.brokers}
         held = HeldReplicas.by_broker(topics)
         broker_ids = sorted(nodes.keys() | held.keys())
-        under_min_isr, moves, groups, releases, directories = await asyncio.gather(
-            told(find_under_min_isr(connection, topics)),
-            told(ReassignmentOperations(connection).list_partition_reassignments()),
+        # Without a controller nobody tells.
+        moves = None if earlier is None else await self._moves()
+        settled = without_added(topics, {**(earlier or {}), **(moves or {})})
+        under_min_isr, groups, releases, directories = await asyncio.gather(
+            told(find_under_min_isr(connection, settled)),
             told(find_worst_groups(connection)),
             self._releases.of(connection, nodes),
             asyncio.gather(*(log_directories(connection, each) for each in nodes)),
@@ -109,8 +116,12 @@ class Surveyor:
             cluster.controller_id,
             brokers,
             len(topics),
-            PartitionHealth.of(topics),
+            PartitionHealth.of(settled),
             under_min_isr,
             moves,
             groups,
         )
+
+    async def _moves(self) -> Moves | None:
+        operations = ReassignmentOperations(self._connection)
+        return await told(operations.list_partition_reassignments())

@@ -9,6 +9,7 @@ from typing import Final
 
 from headwater.base.errors import KafkaError
 from headwater.base.python_build import python_build
+from headwater.cli.cluster.partition_health import find_topics, without_added
 from headwater.cli.doctor.cluster_check import (
     broker_values,
     check_bootstrap,
@@ -25,8 +26,10 @@ from headwater.cli.doctor.machine_check import (
     check_python,
 )
 from headwater.cli.doctor.metrics_check import Reading, check_metrics, no_metrics
+from headwater.cli.doctor.moving_replicas import MovingReplicas
 from headwater.cli.doctor.replica_check import check_min_isr, check_missing_brokers, check_replicas
-from headwater.cli.doctor.under_replication import LateReplicas, ReplicaSizes
+from headwater.cli.doctor.replica_progress import ReplicaSizes
+from headwater.cli.doctor.under_replication import LateReplicas
 from headwater.cli.metrics.page import MetricsPage
 from headwater.cli.metrics.source import MetricsAddress, NoMetricsError, fetch_page, find_addresses
 from headwater.client.admin import AdminOperations
@@ -75,7 +78,8 @@ async def _examine(
         is_reachable &= finding.verdict is Verdict.GOOD
         yield finding
     yield await check_controller(admin)
-    topics = await admin.list_topics()
+    told, moves = await find_topics(connection)
+    topics = without_added(told, moves)
     for finding in check_missing_brokers(topics, brokers):
         yield finding
     for finding in check_replicas(topics):
@@ -98,7 +102,8 @@ async def _examine(
     readings: list[Reading] = []
     async for finding in _examine_metrics(connection, brokers, metrics, readings):
         yield finding
-    async for finding in _examine_late_replicas(admin, topics, brokers, readings):
+    moving = MovingReplicas(moves, topics, brokers)
+    async for finding in _examine_late_replicas(admin, topics, brokers, readings, moving):
         yield finding
 
 
@@ -107,14 +112,17 @@ async def _examine_late_replicas(
     topics: Collection[TopicInfo],
     brokers: Sequence[int],
     readings: Sequence[Reading],
+    moving: MovingReplicas,
 ) -> AsyncIterator[Finding]:
     late = LateReplicas(topics, brokers)
     before = after = ReplicaSizes({})
-    if late.late_brokers:
+    if late.late_brokers or moving.may_grow:
         before = ReplicaSizes.of_directories(await admin.describe_log_dirs(brokers))
         await asyncio.sleep(LOOK_AGAIN_S)
         after = ReplicaSizes.of_directories(await admin.describe_log_dirs(brokers))
     for finding in late.diagnose(before, after, LOOK_AGAIN_S, readings):
+        yield finding
+    for finding in moving.diagnose(before, after, LOOK_AGAIN_S):
         yield finding
 
 

@@ -6,26 +6,26 @@ behind is looked at twice, a moment apart, by the sizes of its replicas and of t
 
     stuck          it has not grown at all: its process hangs, or its disk has failed
     slow           it grows, but its leaders grow as fast: its disk, event loop or network
-    new            it gets nearer, with some of its replicas: they are new, or the factor was raised
+    new            it gets nearer, with some of its replicas: they are new, or were lost
     back           it gets nearer, with all of its replicas: it was away
 
-Then the figure of its metrics is named that stands out. All of it is asked as any client asks.
+Then the figure of its metrics is named that stands out. What moves, and what has got a larger
+factor, lacks nothing while it waits for its new replicas: see `moving_replicas`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
 
 from headwater.base.counted import counted
-from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
 from headwater.cli.doctor.findings import Finding, note, problem
 from headwater.cli.doctor.metrics_check import Reading
+from headwater.cli.doctor.replica_progress import LedPartition, Progress, ReplicaSizes
 from headwater.cli.metrics.table import IDLE_SHARE_MIN
 from headwater.cli.output.sizes import size_text
-from headwater.client.admin import LogDirectory
 from headwater.client.connection.cluster_metadata import TopicInfo
 
 SUBJECT: Final = "replication"
@@ -47,46 +47,13 @@ _IDLE: Final = (
 )  # fmt: skip
 
 
-class ReplicaSizes(NamedTuple):
-    """How large replicas are on disk, by broker, at one moment."""
-
-    by_broker: Mapping[int, Mapping[TopicPartition, int]]
-
-    @classmethod
-    def of_directories(
-        cls, outcomes: Mapping[int, Sequence[LogDirectory] | KafkaError]
-    ) -> ReplicaSizes:
-        return cls(
-            {
-                broker_id: {
-                    partition: replica.size_bytes
-                    for directory in directories
-                    for partition, replica in directory.replicas.items()
-                    if not replica.is_future
-                }
-                for broker_id, directories in outcomes.items()
-                if not isinstance(directories, KafkaError)
-            }
-        )
-
-    def size(self, broker_id: int, partition: TopicPartition) -> int:
-        return self.by_broker.get(broker_id, {}).get(partition, 0)
-
-
-class _Behind(NamedTuple):
-    """A replica that is out of sync."""
-
-    partition: TopicPartition
-    leader_id: int
-
-
 class LateReplicas:
     """The replicas that are out of sync, by the broker that has them."""
 
     def __init__(self, topics: Collection[TopicInfo], brokers: Collection[int]) -> None:
         self._brokers = sorted(brokers)
         self._partition_count = 0
-        self._behind: dict[int, list[_Behind]] = defaultdict(list)
+        self._behind: dict[int, list[LedPartition]] = defaultdict(list)
         #: How many replicas each broker has, and how many of them it follows.
         self._held: dict[int, int] = defaultdict(int)
         self._followed: dict[int, int] = defaultdict(int)
@@ -99,7 +66,7 @@ class LateReplicas:
                     self._held[broker_id] += 1
                     self._followed[broker_id] += broker_id != each.leader_id
                     if is_short and broker_id not in each.isr:
-                        self._behind[broker_id].append(_Behind(partition, each.leader_id))
+                        self._behind[broker_id].append(LedPartition(partition, each.leader_id))
 
     @property
     def late_brokers(self) -> list[int]:
@@ -160,39 +127,27 @@ class LateReplicas:
     ) -> Finding:
         behind = self._behind[broker_id]
         names = _some([str(each.partition) for each in behind])
-        if broker_id not in before.by_broker or broker_id not in after.by_broker:
+        progress = Progress.of(broker_id, behind, before, after)
+        if progress is None:
             return problem(
                 SUBJECT, f"Broker {broker_id} is behind with {names}, and does not tell how far."
             )
-        gap, left = (
-            sum(
-                max(
-                    sizes.size(each.leader_id, each.partition)
-                    - sizes.size(broker_id, each.partition),
-                    0,
-                )
-                for each in behind
-            )
-            for sizes in (before, after)
-        )
-        grown = sum(
-            after.size(broker_id, each.partition) - before.size(broker_id, each.partition)
-            for each in behind
-        )
+        left = progress.left
         if left == 0:
             return note(
                 SUBJECT,
                 f"Broker {broker_id} has all of {names} and will be in sync in a moment; if not, "
                 "see whether there is a controller.",
             )
-        if grown <= 0:
+        if progress.grown <= 0:
             return problem(
                 SUBJECT,
                 f"Broker {broker_id} is stuck: its replicas of {names} have not grown within "
                 f"{seconds:.1f} s, and lack {size_text(left)}. Its log says why; restart it there "
                 "with `systemctl restart headwater`.",
             )
-        if left >= gap:
+        seconds_left = progress.seconds_left(seconds)
+        if seconds_left is None:
             return problem(
                 SUBJECT,
                 f"Broker {broker_id} is too slow: its replicas of {names} lack {size_text(left)}, "
@@ -200,7 +155,6 @@ class LateReplicas:
                 "with `headwater configs alter --entity-type brokers --entity-default --add-config "
                 "num.replica.fetchers=2`, if its disk and its network bear it.",
             )
-        left_s = left * seconds / (gap - left)
         is_all = len(behind) == self._followed[broker_id] and len(behind) > 1
         what = (
             "was away and catches up with all that it follows"
@@ -209,8 +163,9 @@ class LateReplicas:
         )
         return note(
             SUBJECT,
-            f"Broker {broker_id} {what}: {size_text(left)} are left, about {left_s:,.0f} s. Wait "
-            "for it; `headwater topics describe --under-replicated-partitions` shows what is left.",
+            f"Broker {broker_id} {what}: {size_text(left)} are left, about {seconds_left:,.0f} s. "
+            "Wait for it; `headwater topics describe --under-replicated-partitions` shows what is "
+            "left.",
         )
 
 

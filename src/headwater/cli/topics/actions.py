@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
@@ -18,6 +18,9 @@ from headwater.client.admin import NewTopic, TopicOperations, require_all
 from headwater.client.connection.cluster_connection import ClusterConnection
 from headwater.client.connection.cluster_metadata import TopicInfo
 from headwater.client.errors import UnknownTopicError
+
+if TYPE_CHECKING:
+    from headwater.cli.cluster.partition_health import Moves
 
 EXIT_FAILURE = 1
 
@@ -58,7 +61,8 @@ async def list_topics(
     if as_json:
         from headwater.cli.topics.topic_json import topic_json
 
-        print_document({"topics": [topic_json(topic) for topic in topics]})
+        moves = await _moves(connection)
+        print_document({"topics": [topic_json(topic, moves) for topic in topics]})
         return
     for topic in topics:
         print(topic.name)
@@ -82,18 +86,27 @@ async def describe_topics(
     configs = require_all(
         await ConfigOperations(connection).describe_configs(list(resources.values()))
     )
+    moves = await _moves(connection)
     live_brokers = frozenset(connection.metadata.brokers)
     described = [(topics[name], configs[resources[name]]) for name in chosen]
     if as_json:
         documents = [
-            described_json(topic, entries, partition_filter, live_brokers)
+            described_json(topic, entries, partition_filter, live_brokers, moves)
             for topic, entries in described
         ]
         print_document({"topics": [document for document in documents if document]})
         return
     for topic, entries in described:
-        for line in describe_topic(topic, entries, partition_filter, live_brokers):
+        for line in describe_topic(topic, entries, partition_filter, live_brokers, moves):
             print(line)
+
+
+async def _moves(connection: ClusterConnection) -> Moves:
+    """The partitions on their way to other brokers; none where a cluster does not tell."""
+    from headwater.cli.cluster.told import told
+    from headwater.client.admin import ReassignmentOperations
+
+    return await told(ReassignmentOperations(connection).list_partition_reassignments()) or {}
 
 
 async def grow_topics(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from headwater.base.ids import topic_id_to_text
+from headwater.base.ids import TopicPartition, topic_id_to_text
+from headwater.cli.cluster.partition_health import Moves, is_under_replicated, without_added
 from headwater.cli.output.colour import Tone, heading, painted
 from headwater.cli.topics.partition_filter import PartitionFilter
 from headwater.client.admin import ConfigEntry, ConfigSource
@@ -18,17 +19,18 @@ def describe_topic(
     configs: Sequence[ConfigEntry],
     partition_filter: PartitionFilter,
     live_brokers: frozenset[int],
+    moves: Moves,
 ) -> Iterator[str]:
     """The topic's line and one for each partition, as far as the filter lets them through."""
     overrides = overrides_of(configs)
     if partition_filter is PartitionFilter.WITH_OVERRIDES:
         if overrides:
-            yield _topic_line(topic, overrides)
+            yield _topic_line(topic, overrides, moves)
         return
     if partition_filter is PartitionFilter.ALL:
-        yield _topic_line(topic, overrides)
-    for partition in shown_partitions(topic, configs, partition_filter, live_brokers):
-        yield _partition_line(topic.name, partition)
+        yield _topic_line(topic, overrides, moves)
+    for partition in shown_partitions(topic, configs, partition_filter, live_brokers, moves):
+        yield _partition_line(topic.name, partition, moves)
 
 
 def overrides_of(configs: Iterable[ConfigEntry]) -> list[ConfigEntry]:
@@ -41,18 +43,22 @@ def shown_partitions(
     configs: Sequence[ConfigEntry],
     partition_filter: PartitionFilter,
     live_brokers: frozenset[int],
+    moves: Moves,
 ) -> list[PartitionInfo]:
-    """The partitions that the filter lets through."""
+    """The partitions that the filter lets through; a replica that is being added is not missed."""
     min_isr = next((int(entry.value or 1) for entry in configs if entry.name == MIN_ISR), 1)
+    (settled,) = without_added([topic], moves)
     return [
         partition
-        for partition in topic.partitions
-        if _is_shown(partition, partition_filter, min_isr, live_brokers)
+        for partition, judged in zip(topic.partitions, settled.partitions, strict=True)
+        if _is_shown(judged, partition_filter, min_isr, live_brokers)
     ]
 
 
-def replication_factor(topic: TopicInfo) -> int:
-    return max((len(partition.replicas) for partition in topic.partitions), default=0)
+def replication_factor(topic: TopicInfo, moves: Moves) -> int:
+    """What it was before partitions began to move, as Kafka's tool has it."""
+    (settled,) = without_added([topic], moves)
+    return max((len(partition.replicas) for partition in settled.partitions), default=0)
 
 
 def _is_shown(
@@ -60,7 +66,7 @@ def _is_shown(
 ) -> bool:
     match wanted:
         case PartitionFilter.UNDER_REPLICATED:
-            return len(partition.isr) < len(partition.replicas)
+            return is_under_replicated(partition)
         case PartitionFilter.UNAVAILABLE:
             return not partition.has_leader or partition.leader_id not in live_brokers
         case PartitionFilter.UNDER_MIN_ISR:
@@ -71,28 +77,31 @@ def _is_shown(
             return True
 
 
-def _topic_line(topic: TopicInfo, overrides: Iterable[ConfigEntry]) -> str:
+def _topic_line(topic: TopicInfo, overrides: Iterable[ConfigEntry], moves: Moves) -> str:
     fields = (
         f"Topic: {topic.name}",
         f"TopicId: {topic_id_to_text(topic.topic_id)}",
         f"PartitionCount: {len(topic.partitions)}",
-        f"ReplicationFactor: {replication_factor(topic)}",
+        f"ReplicationFactor: {replication_factor(topic, moves)}",
         "Configs: " + ",".join(f"{entry.name}={entry.value}" for entry in overrides),
     )
     return heading("\t".join(fields))
 
 
-def _partition_line(topic: str, partition: PartitionInfo) -> str:
+def _partition_line(topic: str, partition: PartitionInfo, moves: Moves) -> str:
     leader = f"Leader: {partition.leader_id if partition.has_leader else 'none'}"
     in_sync = f"Isr: {_brokers(partition.isr)}"
-    is_behind = len(partition.isr) < len(partition.replicas)
     fields = [
         f"\tTopic: {topic}",
         f"Partition: {partition.partition}",
         painted(leader, None if partition.has_leader else Tone.BAD),
         f"Replicas: {_brokers(partition.replicas)}",
-        painted(in_sync, Tone.WARNING if is_behind else None),
+        painted(in_sync, Tone.WARNING if is_under_replicated(partition) else None),
     ]
+    move = moves.get(TopicPartition(topic, partition.partition))
+    if move is not None:
+        fields.append(f"Adding Replicas: {_brokers(move.adding_replicas)}")
+        fields.append(f"Removing Replicas: {_brokers(move.removing_replicas)}")
     # Only a cluster that keeps these has any, and only in trouble.
     if partition.eligible_leaders:
         fields.append(f"Elr: {_brokers(partition.eligible_leaders)}")

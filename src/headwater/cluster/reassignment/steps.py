@@ -98,14 +98,15 @@ def next_state(
         state = elected
     elif is_left_alone:
         return None  # It is for the leader to ask for it.
-    return state._replace(
+    state = state._replace(
         replicas=staying,
         isr=isr,
         partition_epoch=partition.partition_epoch + 1,
         adding=() if is_last_step else _without(partition.adding, outgoing),
         removing=_without(partition.removing, outgoing),
-        throttle=0 if is_last_step else partition.throttle,
     )
+    # A cancelled move is over when its replicas have left, though others may be out of sync.
+    return state._replace(throttle=partition.throttle if state.is_moving else 0)
 
 
 def _without(replicas: tuple[int, ...], others: Collection[int]) -> tuple[int, ...]:

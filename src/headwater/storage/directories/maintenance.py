@@ -80,7 +80,9 @@ class Maintenance:
             # It is not set. Kafka would never look then, and a topic's flush.ms have no effect.
             flush_check_ms = FLUSH_CHECK_INTERVAL_MS
 
-        def task(name: str, interval: str | int, start: Callable[[int], Steps]) -> PeriodicTask:
+        def task(
+            name: str, interval: str | int, start: Callable[[int], Steps], delay_ms: int = delay_ms
+        ) -> PeriodicTask:
             interval_ms = interval if isinstance(interval, int) else settings.integer(interval)
             interval_ms = max(interval_ms, INTERVAL_MIN_MS)
             return PeriodicTask(name, interval_ms, delay_ms, partial(self._checked, start))
@@ -103,7 +105,8 @@ class Maintenance:
                 "producer.id.expiration.check.interval.ms",
                 self._expire_producers,
             ),
-            task("moves", MOVE_INTERVAL_MS, self._move),
+            # Somebody asked for them, and waits: what can wait for a broker to settle is the rest.
+            task("moves", MOVE_INTERVAL_MS, self._move, delay_ms=0),
         ]
         self.tasks = {each.name: each for each in tasks}
 
