@@ -31,6 +31,7 @@ from headwater.cli.serve.settings import serve_settings
 from headwater.net.limits import ConnectionLimits
 from headwater.wire.api_keys import ApiKey
 from tests.support.brokers.broker_cluster import BrokerCluster, run_cluster_scenario
+from tests.support.requirements import require_tool, skip_or_fail
 
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "packaging"
@@ -117,9 +118,12 @@ def test_alarms_are_about_what_brokers_show(page: Page) -> None:
         assert alarm["annotations"]["summary"].endswith(".")
         names.append(alarm["alert"])
     assert len(set(names)) == len(names)
-    promtool = shutil.which("promtool")
-    if promtool is not None:
-        subprocess.run([promtool, "check", "rules", FILES / "alerts.yaml"], check=True)
+
+
+def test_prometheus_takes_the_alarms() -> None:
+    promtool = require_tool("promtool")
+    done = _run(promtool, "check", "rules", str(FILES / "alerts.yaml"))
+    assert f"{len(list(_alarms()))} rules found" in done.stdout
 
 
 def test_every_alarm_has_its_section_in_the_guide() -> None:
@@ -180,6 +184,13 @@ def test_the_unit_starts_a_broker_as_nobody_in_particular(tmp_path: Path) -> Non
         assert complaints == []
 
 
+def _run(*command: str) -> subprocess.CompletedProcess[str]:
+    """A checker that finds nothing to complain about."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
 def _instructions() -> list[tuple[str, str]]:
     text = re.sub(r"\\\n\s*", " ", (FILES / "Dockerfile").read_text())
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
@@ -200,7 +211,8 @@ def test_the_image_runs_without_rights_and_can_be_watched() -> None:
     names = [name for name, _ in instructions]
     told = dict(instructions)
     assert names.index("USER") < names.index("ENTRYPOINT")
-    assert told["USER"] == "headwater"
+    # A number, so that Kubernetes can see that it is not root.
+    assert told["USER"] == "10001"
     assert json.loads(told["ENTRYPOINT"]) == ["headwater", "serve"]
     assert told["STOPSIGNAL"] == "SIGTERM"
     assert f":9404{HEALTH}'" in told["HEALTHCHECK"]
@@ -209,6 +221,14 @@ def test_the_image_runs_without_rights_and_can_be_watched() -> None:
             *sources, _ = rest.split()
             assert all((ROOT / source).exists() for source in sources)
     _check_settings(_image_variables())
+
+
+def test_hadolint_has_nothing_against_the_image() -> None:
+    # It comes from PyPI, beside the interpreter, for those machines that it is built for.
+    hadolint = shutil.which("hadolint", path=Path(sys.executable).parent)
+    if hadolint is None:
+        skip_or_fail("this test needs hadolint, of which there is no wheel for this machine")
+    _run(hadolint, str(FILES / "Dockerfile"))
 
 
 def test_the_compose_file_is_a_cluster() -> None:
