@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from headwater.audit.append_times import AppendTimes
 from headwater.audit.batch_counts import OTHER, PRODUCERS_MAX, BatchCounts
 from headwater.audit.rows import Row, decode_row
-from headwater.audit.shard import AuditShard, Stretch
+from headwater.audit.shard import AuditShard, Published, Stretch
 from headwater.audit.source import Source
+from headwater.audit.topic_book import make_book
 from headwater.coordinator.stored_record import StoredRecord
+from headwater.sim.campaigns.logs import PARTITION
 from headwater.storage.producers.entry import AppendOrigin
 from headwater.wire.records import (
     ControlType,
@@ -49,6 +51,7 @@ class World:
         self.open: dict[int, list[tuple[int, int]]] = {}
         self.sequences: Counter[int] = Counter()
         self.sources = [Source(self.led.partition, "broker-0")]
+        self.refused_count = 0
 
     def append(self, times: list[int], producer_id: int = -1) -> None:
         is_transactional = producer_id >= 0
@@ -96,24 +99,24 @@ class World:
         source = self.sources[number % len(self.sources)]
         if source.counts is None:
             (published,) = self._tell(Stretch(source.name, -1, -1, ()))
-            source.begin(published, BUCKET_MS, 0)
+            source.begin(published, BUCKET_MS, 0, 1)
         asyncio.run(self._count(source))
-        stretch = source.stretch(1)
+        stretch = source.stretch(1, BUCKET_MS)
         if stretch is None:
             return
         (published,) = self._tell(stretch)
         if not is_answered:
             return
-        if published == stretch.to_offset:
-            source.published(BUCKET_MS)
+        if published.offset == stretch.to_offset:
+            source.published()
         else:
-            source.counts = None
+            source.refused()
 
     async def _count(self, source: Source) -> None:
         while await source.count_slice(at_once):
             pass
 
-    def _tell(self, stretch: Stretch) -> list[int]:
+    def _tell(self, stretch: Stretch) -> list[Published]:
         change = self.shard.publish([stretch])
         for record in change.records:
             self.stored.append(record)
@@ -130,6 +133,10 @@ class World:
             shard.replay(record, 0, None, 0)
         assert shard.stored_state() == self.shard.stored_state()
         self.shard = shard
+
+    def refuse(self) -> None:
+        self.led.partition.gaps_refused += 1
+        self.refused_count += 1
 
     def delete_what_is_told(self) -> None:
         told = max((row["to_offset"] for row in self.rows()), default=0)
@@ -149,12 +156,15 @@ class World:
         aborted: Counter[int] = Counter()
         for row in rows:
             counts[row["time_bucket_start"]] += row["count"]
-            aborted[row["time_bucket_start"]] += row["aborted_count"]
-            assert row["count"] == sum(each["count"] for each in row["producers"])
+            aborted[row["time_bucket_start"]] += row.get("aborted_count", 0)
+            assert row["count"] == sum(each["count"] for each in row.get("producers", ()))
         assert counts == self.expected
         assert +aborted == self.aborted
         assert sum(row.get("uncounted_offsets", 0) for row in rows) == 0
         check_stretches(rows)
+        if len(self.sources) == 1:
+            book = make_book(PARTITION.topic, rows, from_ms=0, to_ms=2**62, now_ms=0)
+            assert book.gaps_refused == self.refused_count
 
 
 _TIMES = st.lists(st.integers(1, 5 * BUCKET_MS), min_size=1, max_size=3)
@@ -164,7 +174,7 @@ _STEPS = st.one_of(
     st.tuples(st.just("commit"), st.sampled_from(PRODUCERS)),
     st.tuples(st.just("abort"), st.sampled_from(PRODUCERS)),
     st.tuples(st.just("publish"), st.integers(0, 3)),
-    st.tuples(st.just("lose_answer")),
+    st.tuples(st.sampled_from(("lose_answer", "refuse"))),
     st.tuples(st.sampled_from(("change_leader", "move_shard", "roll", "delete_what_is_told"))),
 )
 
@@ -180,6 +190,7 @@ def test_each_record_is_told_once_whatever_happens(steps: list[tuple[object, ...
         "lose_answer": lambda: world.publish(is_answered=False),
         "change_leader": world.change_leader,
         "move_shard": world.move_shard,
+        "refuse": world.refuse,
         "roll": world.roll,
         "delete_what_is_told": world.delete_what_is_told,
     }
@@ -229,6 +240,17 @@ def test_lateness_is_that_of_the_batch_and_counts_from_its_time() -> None:
     (row,) = counts.rows({"source": "s"}, {}, {})
     assert (row["lateness_ms_min"], row["lateness_ms_max"]) == (200, 3_500)
     assert (row["count"], row["late_count"], row["timed_count"]) == (2, 1, 2)
+
+
+def test_names_of_producers_that_are_forgotten_make_room_for_others() -> None:
+    world = World()
+    names = world.led.partition.client_ids
+    assert names is not None
+    names |= dict.fromkeys(range(100, 100 + PRODUCERS_MAX), "gone") | {PRODUCERS[0]: "shop"}
+    world.append([1], PRODUCERS[0])
+    world.end(PRODUCERS[0], is_commit=True)
+    world.publish()
+    assert names == {PRODUCERS[0]: "shop"}
 
 
 def test_more_producers_than_are_told_apart_are_others() -> None:

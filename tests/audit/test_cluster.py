@@ -3,7 +3,8 @@
 import asyncio
 from pathlib import Path
 
-from headwater.audit.rows import Row
+from headwater.audit.rows import NO_EPOCH, Row
+from headwater.audit.shard import Published
 from headwater.wire.records import Record, encode_batch
 from tests.support.audit.audit_rows import all_rows, check_stretches
 from tests.support.brokers.broker_cluster import BrokerCluster, run_cluster_scenario
@@ -73,7 +74,7 @@ def test_a_stretch_is_taken_once(tmp_path: Path) -> None:
         await until_counted(cluster, 4)
         publisher = cluster.context(cluster.leader_of("orders")).audit_publisher
         for source in publisher._sources.values():
-            source.begin(0, 60_000, 0)
+            source.begin(Published(0, NO_EPOCH), 60_000, 0, 0)
         append(cluster, 1)
         await cluster.until_in_sync("orders")
         await until_counted(cluster, 5)

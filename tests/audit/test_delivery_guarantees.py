@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from headwater import Consumer, Producer, TopicPartition
-from headwater.audit.topic_book import GroupSum, TopicBook, make_book
+from headwater.audit.group_sum import GroupSum
+from headwater.audit.topic_book import TopicBook, make_book
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.client.admin import Admin
 from headwater.client.consumer.committed.offset_and_metadata import OffsetAndMetadata
@@ -158,6 +159,12 @@ def test_a_batch_whose_predecessor_was_lost_is_a_gap(audited: RunningBroker, top
     book = book_of(audited, topic)
     assert (book.count, book.gaps_refused, book.duplicates_refused) == (1, 2, 0)
     assert book.alarms == ["2 batches came with a gap in front, and were refused."]
+    # Where nothing else comes, that is told all the same.
+    for number in range(3, 6):
+        with pytest.raises(KafkaError):
+            audited._run(append(2))
+        book = book_of(audited, topic)
+        assert (book.count, book.gaps_refused) == (1, number)
 
 
 def test_what_a_transaction_gave_up_is_aborted(audited: RunningBroker, topic: str) -> None:
@@ -195,7 +202,30 @@ def test_what_was_deleted_before_it_was_read_is_missing(audited: RunningBroker, 
             admin.delete_records({TopicPartition(topic, 0): 7})
         missing = book_of(audited, topic, log_start=7)
         assert only_group(missing).missing_count == 3
-        assert missing.alarms == [f"3 records were deleted before {group} had committed past them."]
+        alarms = [f"3 records were deleted before {group} had committed past them."]
+        assert missing.alarms == alarms
+        # That the group goes on behind the gap does not bring them back.
+        commit(consumer, topic, 9)
+        book = book_of(audited, topic, log_start=7)
+        found = only_group(book)
+        assert (found.out_count, found.missing_count) == (6, 3)
+        assert book.alarms == alarms
+
+
+def test_what_a_group_had_committed_past_may_be_deleted(audited: RunningBroker, topic: str) -> None:
+    send(audited, topic)
+    with a_consumer(audited, f"{topic}-group", topic) as consumer:
+        for offset in (4, 7):
+            commit(consumer, topic, offset)
+        publish(audited)
+        with Admin(bootstrap_servers=audited.bootstrap) as admin:
+            admin.delete_records({TopicPartition(topic, 0): 7})
+        publish(audited)
+        # Going back in front of it and on again makes nothing of it missing.
+        for offset in (5, 10):
+            commit(consumer, topic, offset)
+        book = book_of(audited, topic, log_start=7)
+    assert (only_group(book).out_count, only_group(book).missing_count) == (10, 0)
 
 
 def test_what_was_deleted_before_it_was_counted_is_said(audited: RunningBroker, topic: str) -> None:

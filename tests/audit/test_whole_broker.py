@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from headwater.audit.rows import AUDIT_TOPIC
+from headwater.audit import batch_counts, commit_counts
+from headwater.audit.rows import AUDIT_TOPIC, encode_row
 from headwater.audit.topic_book import make_book
 from headwater.wire.messages.find_coordinator import (
     FindCoordinatorRequest,
@@ -146,6 +147,46 @@ def test_commits_are_joined_with_what_is_stored(tmp_path: Path) -> None:
         through = make_book("orders", rows, from_ms=0, to_ms=2 * BASE_TIMESTAMP, now_ms=0)
         assert through.groups[0].out_count == 10
         assert (through.groups[0].latency_ms_max or 0) > 0
+
+    run_with_broker(tmp_path, scenario, SETTINGS)
+
+
+def test_more_than_one_stretch_can_tell_is_told_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commit_counts, "_COMMITTED_MAX", 3)
+    monkeypatch.setattr(batch_counts, "BUCKETS_MAX", 2)
+
+    async def scenario(broker: HandlerBroker) -> None:
+        await broker.create_topic("orders")
+        # Slices are large, so what is not counted yet has to come after them.
+        for minute in range(4_096 + 4):
+            broker.append("orders", -minute * MINUTE_MS)
+        for number in range(10):
+            await commit(broker, f"group-{number}", 1)
+        await publish(broker)
+        assert sum(counts(broker, "orders").values()) == 4_100
+        assert broker.context.audit_publisher.behind_offsets == 0
+
+    run_with_broker(tmp_path, scenario, SETTINGS)
+
+
+def test_a_deletion_is_told_though_nothing_else_comes(tmp_path: Path) -> None:
+    async def scenario(broker: HandlerBroker) -> None:
+        await broker.create_topic("orders")
+        publisher = broker.context.audit_publisher
+        publisher.look()
+        broker.append("orders", *range(10))
+        await publish(broker)
+        partition = broker.context.partitions.get("orders", 0)
+        for offset in (3, 7):
+            partition.delete_records(offset)
+            await publish(broker)
+            await publish(broker)
+        rows = [row for row in led_rows(broker.context.partitions) if "log_starts" in row]
+        assert [row["log_starts"][-1][1] for row in rows] == [3, 7]
+        assert [(row["from_offset"], row["to_offset"]) for row in rows] == [(10, 10)] * 2
+        assert len({encode_row(row).key for row in rows}) == 2
 
     run_with_broker(tmp_path, scenario, SETTINGS)
 

@@ -20,7 +20,7 @@ from typing import Final, Protocol
 
 from headwater.audit.commit_counts import OutsideCommits
 from headwater.audit.rows import OFFSETS_TOPIC
-from headwater.audit.shard import Stretch
+from headwater.audit.shard import Published, Stretch
 from headwater.audit.source import Source
 from headwater.base.background_tasks import BackgroundTasks
 from headwater.base.clocks import Clock
@@ -35,6 +35,8 @@ _LOOK_INTERVAL_S: Final = 1.0
 #: A stretch is published by itself if it is large; small ones go together.
 _REQUEST_BYTES_MAX: Final = 256 << 10
 _QUESTIONS_MAX: Final = 1_000
+#: So often more is published at once of what one stretch cannot tell.
+_ROUNDS_MAX: Final = 100
 
 
 class AuditWay(Protocol):
@@ -48,7 +50,7 @@ class AuditWay(Protocol):
         """The partition of `__audit` that a source belongs to."""
         ...
 
-    async def publish(self, partition: int, stretches: Sequence[Stretch]) -> dict[str, int]:
+    async def publish(self, partition: int, stretches: Sequence[Stretch]) -> dict[str, Published]:
         """Up to where each source is published now. Raises `KafkaError`."""
         ...
 
@@ -143,6 +145,7 @@ class AuditPublisher:
                 source = sources[partition] = Source(partition, self._environment.host)
             log = partition.log
             source.times.note(log.log_end_offset, log.high_watermark, now_ms)
+            source.log_starts.note(log.log_start_offset, now_ms)
         for partition in [each for each, source in sources.items() if not source.is_current]:
             partition.client_ids = None
             del sources[partition]
@@ -151,11 +154,12 @@ class AuditPublisher:
 
     async def publish_all(self) -> None:
         """Count and publish what is new; what fails is told once, and tried again next time."""
-        busy = [each for each in self._sources.values() if each.has_more or _is_counted(each)]
-        if not busy:
-            return
+        busy = [each for each in self._sources.values() if each.has_more or each.has_untold]
         try:
-            await self._publish(busy)
+            for _ in range(_ROUNDS_MAX):
+                if not busy:
+                    break
+                busy = await self._publish(busy)
         except (KafkaError, OSError) as error:
             self.failed_rounds += 1
             if str(error) != self._trouble:
@@ -164,7 +168,8 @@ class AuditPublisher:
         else:
             self._trouble = ""
 
-    async def _publish(self, busy: list[Source]) -> None:
+    async def _publish(self, busy: list[Source]) -> list[Source]:
+        """Those that have more than was told at once."""
         way = self._environment.way
         partition_count = await way.ensure_topic()
         by_home: dict[int, list[Source]] = {}
@@ -172,18 +177,22 @@ class AuditPublisher:
             home = way.partition_of(source.name, partition_count)
             by_home.setdefault(home, []).append(source)
         failures: list[KafkaError | OSError] = []
+        left: list[Source] = []
         for home, sources in sorted(by_home.items()):
             try:
-                await self._publish_to(home, sources)
+                left += await self._publish_to(home, sources)
             except (KafkaError, OSError) as error:
                 failures.append(error)  # The others go on.
         if failures:
             raise failures[0]
+        return left
 
-    async def _publish_to(self, home: int, sources: list[Source]) -> None:
+    async def _publish_to(self, home: int, sources: list[Source]) -> list[Source]:
+        clock = self._environment.clock
         await self._begin(home, [each for each in sources if each.counts is None])
         waiting: list[Source] = []
         stretches: list[Stretch] = []
+        left: list[Source] = []
         size_bytes = 0
         for source in sources:
             await self._count(source)
@@ -192,9 +201,12 @@ class AuditPublisher:
             if source.is_commits:
                 number = source.partition.topic_partition.partition
                 source.add_outside_commits(self._environment.take_outside_commits(number))
-            stretch = source.stretch(self._environment.clock.wall_ms())
+            was_full = source.is_full
+            stretch = source.stretch(clock.wall_ms(), self._options.bucket_ms())
             if stretch is None:
                 continue
+            if was_full or source.is_counted:
+                left.append(source)
             waiting.append(source)
             stretches.append(stretch)
             size_bytes += sum(len(key) + len(value) for key, value in stretch.records)
@@ -203,18 +215,20 @@ class AuditPublisher:
                 waiting, stretches, size_bytes = [], [], 0
         if stretches:
             await self._send(home, waiting, stretches)
+        return left
 
     async def _begin(self, home: int, sources: list[Source]) -> None:
         """Learn where others stopped."""
         bucket_ms = self._options.bucket_ms()
-        oldest_ms = self._environment.clock.wall_ms() - self._options.retention_ms()
+        now_ms = self._environment.clock.wall_ms()
+        oldest_ms = now_ms - self._options.retention_ms()
         for first in range(0, len(sources), _QUESTIONS_MAX):
             some = sources[first : first + _QUESTIONS_MAX]
             questions = [Stretch(each.name, -1, -1, ()) for each in some]
             published = await self._environment.way.publish(home, questions)
             for source in some:
                 if source.name in published:
-                    source.begin(published[source.name], bucket_ms, oldest_ms)
+                    source.begin(published[source.name], bucket_ms, oldest_ms, now_ms)
 
     async def _count(self, source: Source) -> None:
         """Read on; after each slice the processor belongs to others for as long as it took."""
@@ -229,19 +243,14 @@ class AuditPublisher:
     async def _send(self, home: int, sources: list[Source], stretches: list[Stretch]) -> None:
         published = await self._environment.way.publish(home, stretches)
         for source, stretch in zip(sources, stretches, strict=True):
-            if published.get(source.name) == stretch.to_offset:
+            known = published.get(source.name)
+            if known is not None and known.offset == stretch.to_offset:
                 self.published_rows += len(stretch.records)
-                self.published_records += source.counted_records
-                source.published(self._options.bucket_ms())
+                self.published_records += source.published()
             else:
-                # Somebody else published meanwhile: go on from there, with the next interval.
-                source.counts = None
+                source.refused()
 
 
 def _is_audited(partition: Partition) -> bool:
     topic = partition.topic_partition.topic
     return topic == OFFSETS_TOPIC or not is_brokers_own(topic)
-
-
-def _is_counted(source: Source) -> bool:
-    return source.counts is not None and not source.counts.is_empty

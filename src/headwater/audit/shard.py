@@ -9,9 +9,9 @@ nor leave anything out, and the rows need no other order than that.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from headwater.audit.rows import AuditRecord, read_progress
+from headwater.audit.rows import NO_EPOCH, AuditRecord, read_progress
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.cluster.image.change import ImageChange
 from headwater.coordinator.outcome import Change, Outcome, ProducerIdentity
@@ -29,24 +29,33 @@ class Stretch(NamedTuple):
     records: Sequence[AuditRecord]
 
 
+class Published(NamedTuple):
+    """Up to where a source is published, and the epoch of the leader that counted it."""
+
+    offset: int
+    leader_epoch: int
+
+
+_NOTHING: Final = Published(NOTHING_PUBLISHED, NO_EPOCH)
+
+
 class AuditShard:
     """State that is made of the partition's records alone."""
 
     def __init__(self) -> None:
-        self._published: dict[str, int] = {}
+        self._published: dict[str, Published] = {}
 
-    def publish(self, stretches: Sequence[Stretch]) -> Change[list[int]]:
+    def publish(self, stretches: Sequence[Stretch]) -> Change[list[Published]]:
         """Write what follows what is published; answers for each up to where its source is then."""
-        published: list[int] = []
+        published: list[Published] = []
         records: list[StoredRecord] = []
-        accepted: dict[str, int] = {}
+        accepted: dict[str, Published] = {}
         for stretch in stretches:
-            known = self._published.get(stretch.source, NOTHING_PUBLISHED)
+            known = self._published.get(stretch.source, _NOTHING)
             known = accepted.get(stretch.source, known)
-            if stretch.records and known in (NOTHING_PUBLISHED, stretch.from_offset):
-                _check(stretch)
+            if stretch.records and known.offset in (NOTHING_PUBLISHED, stretch.from_offset):
+                known = accepted[stretch.source] = _checked(stretch)
                 records.extend(StoredRecord(*record) for record in stretch.records)
-                known = accepted[stretch.source] = stretch.to_offset
             published.append(known)
         return Change(published, records)
 
@@ -57,7 +66,7 @@ class AuditShard:
     ) -> None:
         progress = None if record.value is None else read_progress(record.value)
         if progress is not None:
-            self._published[progress.source] = progress.to_offset
+            self._published[progress.source] = Published(*progress[1:])
 
     def replay_transaction_end(self, producer: ProducerIdentity, *, is_committed: bool) -> None:
         """Nobody writes here in a transaction."""
@@ -76,13 +85,17 @@ class AuditShard:
         return dict(self._published)
 
 
-def _check(stretch: Stretch) -> None:
-    """Rows tell of the stretch that they are sent with, or a source's progress would be wrong."""
+def _checked(stretch: Stretch) -> Published:
+    """What its rows say is published then: they have to tell of the stretch that they come with."""
+    published = _NOTHING
     for record in stretch.records:
         progress = read_progress(record.value)
-        if progress != (stretch.source, stretch.to_offset):
+        if progress is not None:
+            published = Published(*progress[1:])
+        if progress is None or progress[:2] != (stretch.source, stretch.to_offset):
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,
                 f"A row of {stretch.source} does not tell of its stretch up to "
                 f"{stretch.to_offset}.",
             )
+    return published

@@ -7,17 +7,18 @@ front of it nothing is ever cut off, and every transaction has ended.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from operator import sub
 from typing import Final
 
 from headwater.audit.append_times import AppendTimes
-from headwater.audit.batch_counts import BatchCounts
+from headwater.audit.batch_counts import PRODUCERS_MAX, BatchCounts
 from headwater.audit.commit_counts import CommitBatch, CommitCounts, OutsideCommits
 from headwater.audit.header_scan import plan_header_scan
 from headwater.audit.header_times import with_header_times
-from headwater.audit.rows import OFFSETS_TOPIC, AuditRecord, Row, encode_row
-from headwater.audit.shard import NOTHING_PUBLISHED, Stretch
+from headwater.audit.log_starts import LogStarts
+from headwater.audit.rows import NO_EPOCH, OFFSETS_TOPIC, Row, encode_row
+from headwater.audit.shard import NOTHING_PUBLISHED, Published, Stretch
+from headwater.audit.under_way import Facts, UnderWay, row_apart
+from headwater.base.durations import LONG_MAX
 from headwater.base.threads import RunInThread
 from headwater.coordinator.shard_log import whole_batches
 from headwater.replication.partition.partition import Partition
@@ -40,8 +41,11 @@ class Source:
         self._host = host
         self.times = AppendTimes(partition.log_end_offset)
         self.counts: BatchCounts | CommitCounts | None = None
-        #: How many refusals were published, and are about to be.
-        self._refusals_told = self._refusals_telling = self._refusals
+        self.log_starts = LogStarts(partition.log_start_offset)
+        #: How many refusals were published.
+        self._refusals_told = self._refusals
+        self._under_way: UnderWay | None = None
+        self._apart_ms = 0
         partition.client_ids = {}
 
     @property
@@ -63,30 +67,78 @@ class Source:
     def behind_offsets(self) -> int:
         """How many offsets are there that are not counted yet, or not published."""
         counts, start = self.counts, self.partition.log_start_offset
-        if counts is not None:
+        if self._under_way is not None:
+            start = min(self._under_way.stretch[1:3])
+        elif counts is not None:
             # Where nothing was found, nothing is to be told either.
             start = counts.to_offset if counts.is_empty else counts.from_offset
         return max(self.partition.last_stable_offset - start, 0)
 
     @property
-    def counted_records(self) -> int:
-        """How many records are counted and not published."""
-        return self.counts.record_count if isinstance(self.counts, BatchCounts) else 0
+    def has_untold(self) -> bool:
+        """Whether there is something to publish, apart from what is still to be counted."""
+        return self.is_counted or self._under_way is not None or self._has_facts
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether something is counted that is not under way."""
+        return self.counts is not None and not self.counts.is_empty
+
+    @property
+    def _has_facts(self) -> bool:
+        has_facts = self._refusals != self._refusals_told or bool(self.log_starts.untold)
+        return has_facts and not self.is_commits
+
+    @property
+    def is_full(self) -> bool:
+        """Whether what is counted must be published before more is."""
+        return self.counts is not None and self.counts.is_full
 
     @property
     def has_more(self) -> bool:
         start = self.partition.log_start_offset if self.counts is None else self.counts.to_offset
         return self.partition.last_stable_offset > start
 
-    def begin(self, published_offset: int, bucket_ms: int, oldest_ms: int) -> None:
+    def begin(self, published: Published, bucket_ms: int, oldest_ms: int, now_ms: int) -> None:
         """Count from where the last published stretch ended, or from the first that matters."""
-        start = published_offset
-        if published_offset == NOTHING_PUBLISHED:
+        self._under_way = None
+        start = published.offset
+        if published.offset == NOTHING_PUBLISHED:
             start = self._first_offset(oldest_ms)
+        elif (end := self._end_of(published.leader_epoch)) < published.offset:
+            # What was counted is not there: what takes its offsets is counted anew.
+            self._under_way = self._loss(published.offset, end, now_ms)
+            start = end
+        self._count_from(start, bucket_ms)
+
+    def _count_from(self, start: int, bucket_ms: int) -> None:
         if self.is_commits:
             self.counts = CommitCounts(start, bucket_ms)
         else:
             self.counts = BatchCounts(start, bucket_ms)
+
+    def _end_of(self, leader_epoch: int) -> int:
+        """Where the records end that leaders wrote up to that epoch, as this log has them.
+
+        An unclean election and a lost disk take records that were counted, and another leader may
+        have written in their place since: the end of the log alone does not tell.
+        """
+        if leader_epoch > self.leader_epoch:
+            return LONG_MAX  # Another broker leads, and this one has not heard of it yet.
+        if leader_epoch != NO_EPOCH:
+            end = self.partition.end_offset_for(leader_epoch).end_offset
+            if end >= 0:
+                return end
+        return self.partition.log_end_offset
+
+    def _loss(self, published_offset: int, end: int, now_ms: int) -> UnderWay:
+        row = {
+            **self._names(now_ms),
+            "from_offset": published_offset,
+            "to_offset": end,
+            "lost_offsets": published_offset - end,
+        }
+        return row_apart(row, Facts(self._refusals_told, 0, []))
 
     def _first_offset(self, oldest_ms: int) -> int:
         """Where segments begin that are not too old to be told of."""
@@ -171,38 +223,74 @@ class Source:
 
     # -- publishing ------------------------------------------------------------------------------
 
-    def stretch(self, now_ms: int) -> Stretch | None:
-        """What is counted and not published; None if that is nothing."""
+    def stretch(self, now_ms: int, bucket_ms: int) -> Stretch | None:
+        """What is not published yet, one thing after the other; None if that is nothing."""
+        if self._under_way is None:
+            self._under_way = self._next_stretch(now_ms, bucket_ms)
+        return None if self._under_way is None else self._under_way.stretch
+
+    def _next_stretch(self, now_ms: int, bucket_ms: int) -> UnderWay | None:
         counts = self.counts
-        if counts is None or counts.is_empty:
+        if counts is None:
             return None
-        rows = self._rows(counts, now_ms)
-        records: list[AuditRecord] = [encode_row(row) for row in rows]
-        return Stretch(self.name, counts.from_offset, counts.to_offset, records)
+        starts = list(self.log_starts.untold)
+        facts = Facts(self._refusals, self.partition.log_start_offset, starts)
+        if not counts.is_empty:
+            records = [encode_row(row) for row in self._rows(counts, facts, now_ms)]
+            stretch = Stretch(self.name, counts.from_offset, counts.to_offset, records)
+            record_count = counts.record_count if isinstance(counts, BatchCounts) else 0
+            self._count_from(counts.to_offset, bucket_ms)
+            return UnderWay(stretch, facts, record_count)
+        if self._has_facts:
+            place = {"from_offset": counts.from_offset, "to_offset": counts.from_offset}
+            # Rows are named by their time, and none may be taken for another.
+            self._apart_ms = max(now_ms, self._apart_ms + 1)
+            told = facts.row(self._refusals_told)
+            return row_apart({**self._names(self._apart_ms), **place, **told}, facts)
+        return None
 
-    def _rows(self, counts: BatchCounts | CommitCounts, now_ms: int) -> list[Row]:
-        partition = self.partition
-        topic, number = partition.topic_partition
-        names: Row = {"time": now_ms, "host": self._host, "source": self.name}
-        if isinstance(counts, CommitCounts):
-            return counts.rows({**names, "source_partition": number})
-        names |= {"topic": topic, "partition": number, "topic_id": str(partition.topic_id)}
-        self._refusals_telling = self._refusals
-        duplicates, gaps = map(sub, self._refusals, self._refusals_told)
-        facts = {
-            "duplicates_refused": duplicates,
-            "gaps_refused": gaps,
-            "log_start_offset": partition.log_start_offset,
+    def _names(self, now_ms: int) -> Row:
+        topic, number = self.partition.topic_partition
+        return {
+            "time": now_ms,
+            "host": self._host,
+            "source": self.name,
+            "topic": topic,
+            "partition": number,
+            "topic_id": str(self.partition.topic_id),
             "leader_epoch": self.leader_epoch,
-            "points": self.times.points_until(counts.to_offset),
         }
-        client_ids: Mapping[int, str] = partition.client_ids or {}
-        return counts.rows(names, facts, client_ids)
 
-    def published(self, bucket_ms: int) -> None:
-        """What was counted is written down for good: begin the next stretch."""
-        counts = self.counts
-        if counts is not None:
-            self._refusals_told = self._refusals_telling
-            self.times.drop_before(counts.to_offset)
-            self.begin(counts.to_offset, bucket_ms, 0)
+    def _rows(self, counts: BatchCounts | CommitCounts, facts: Facts, now_ms: int) -> list[Row]:
+        names = self._names(now_ms)
+        if isinstance(counts, CommitCounts):
+            # They are about the topics whose offsets are committed.
+            names["source_partition"] = names.pop("partition")
+            del names["topic"], names["topic_id"]
+            return counts.rows(names)
+        told = facts.row(self._refusals_told)
+        told["points"] = self.times.points_until(counts.to_offset)
+        return counts.rows(names, told, self.partition.client_ids or {})
+
+    def published(self) -> int:
+        """What went out is written down for good; how many records that told of."""
+        under_way, self._under_way = self._under_way, None
+        if under_way is None:
+            return 0
+        self._refusals_told = under_way.facts.refusals
+        self.log_starts.told(under_way.facts.log_starts)
+        self.times.drop_before(under_way.stretch.to_offset)
+        self._forget_clients()
+        return under_way.record_count
+
+    def refused(self) -> None:
+        """Somebody else published meanwhile: ask, and go on from there."""
+        self.counts = self._under_way = None
+
+    def _forget_clients(self) -> None:
+        """Make room for new ones: producers that the log has forgotten need no name."""
+        names = self.partition.client_ids
+        if names is not None and len(names) >= PRODUCERS_MAX:
+            entry = self.partition.log.producer_states.entry
+            for producer_id in [each for each in names if entry(each) is None]:
+                del names[producer_id]

@@ -9,10 +9,11 @@ group that is in the middle of it are estimates; they are exact when the group i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
-from headwater.audit.rows import GROUP_TIER, Row
+from headwater.audit.group_sum import GroupSum, PartitionFacts, Piece, add_commits
+from headwater.audit.rows import GROUP_TIER, Row, encode_row, is_apart, number_of
 
 OPEN: Final = "open"
 SETTLED: Final = "settled"
@@ -32,6 +33,8 @@ class BucketSum:
     bytes: int = 0
     batches: int = 0
     aborted_count: int = 0
+    #: Stored and counted, and gone without having been deleted.
+    lost_count: int = 0
     late_count: int = 0
     lateness_ms_max: int = 0
     #: When the last row of it was published.
@@ -41,24 +44,7 @@ class BucketSum:
     @property
     def stored_count(self) -> int:
         """What readers of committed data are given."""
-        return self.count - self.aborted_count
-
-
-@dataclass(slots=True)
-class GroupSum:
-    """What became of the topic's records in one group."""
-
-    group: str
-    out_count: int = 0
-    #: What was deleted before the group had committed past it.
-    missing_count: int = 0
-    #: What was to be read again because a commit went back.
-    doubled_count: int = 0
-    went_back_count: int = 0
-    without_member_count: int = 0
-    latency_ms_max: int | None = None
-    #: By the start of the bucket.
-    out_by_bucket: dict[int, int] = field(default_factory=dict)
+        return max(self.count - self.aborted_count - self.lost_count, 0)
 
 
 @dataclass(slots=True)
@@ -84,6 +70,14 @@ class TopicBook:
         return sum(bucket.stored_count for bucket in self.buckets)
 
     @property
+    def aborted_count(self) -> int:
+        return sum(bucket.aborted_count for bucket in self.buckets)
+
+    @property
+    def lost_count(self) -> int:
+        return sum(bucket.lost_count for bucket in self.buckets)
+
+    @property
     def alarms(self) -> list[str]:
         """What somebody should look at, as sentences."""
         found = []
@@ -95,32 +89,16 @@ class TopicBook:
                 )
             if group.doubled_count:
                 found.append(f"{group.group} went back by {group.doubled_count} records.")
+        if self.lost_count:
+            found.append(
+                f"{self.lost_count} records that were stored are lost: an unclean election or a "
+                "lost disk took them."
+            )
         if self.gaps_refused:
             found.append(f"{self.gaps_refused} batches came with a gap in front, and were refused.")
         if self.uncounted_offsets:
             found.append(f"{self.uncounted_offsets} offsets were deleted before they were counted.")
         return found
-
-
-class _Piece:
-    """The records of one bucket in one stretch of a partition."""
-
-    __slots__ = ("count", "first_offset", "last_offset", "row")
-
-    def __init__(self, row: Row) -> None:
-        self.row = row
-        self.count = _number(row, "count") - _number(row, "aborted_count")
-        self.first_offset = _number(row, "first_offset")
-        self.last_offset = _number(row, "last_offset")
-
-    def count_before(self, offset: int) -> int:
-        """How many of its records lie in front of `offset`."""
-        if offset > self.last_offset:
-            return self.count
-        if offset <= self.first_offset:
-            return 0
-        offsets = self.last_offset - self.first_offset + 1
-        return self.count * (offset - self.first_offset) // offsets
 
 
 def make_book(
@@ -135,107 +113,90 @@ def make_book(
     """The book for records of [from_ms, to_ms); `log_starts` says where partitions begin now."""
     book = TopicBook(topic, [], [])
     buckets: dict[int, BucketSum] = {}
-    pieces: dict[int, list[_Piece]] = {}
+    facts: dict[int, PartitionFacts] = {}
     commits: dict[str, dict[int, list[Row]]] = {}
+    apart: set[bytes] = set()
+    latenesses: list[tuple[int, int]] = []
     for row in rows:
         if row["topic"] != topic:
             continue
         if row["tier"] == GROUP_TIER:
             commits.setdefault(row["group"], {}).setdefault(row["partition"], []).append(row)
             continue
+        partition = facts.setdefault(row["partition"], PartitionFacts())
+        if is_apart(row):
+            # Of those that nobody answered there may be more than one.
+            if (name := _name(row)) in apart:
+                continue
+            apart.add(name)
+            if row["to_offset"] < row["from_offset"]:
+                for lost_ms, lost in partition.lose_from(row["source"], row["to_offset"]):
+                    if lost_ms in buckets:
+                        buckets[lost_ms].lost_count += lost
         _add_facts(book, row)
+        partition.add_starts(row)
         start_ms = row.get("time_bucket_start")
         if not isinstance(start_ms, int):
-            book.count_without_time += _number(row, "count")
+            book.count_without_time += number_of(row, "count")
             continue
-        pieces.setdefault(row["partition"], []).append(_Piece(row))
+        partition.pieces.append(Piece(row))
         if from_ms <= start_ms < to_ms:
             _add_bucket(buckets, start_ms, row)
+            latenesses.append((number_of(row, "time"), number_of(row, "lateness_ms_max")))
     book.buckets = [bucket for _, bucket in sorted(buckets.items())]
-    _settle(book.buckets, now_ms)
+    _settle(book.buckets, latenesses, now_ms)
     for group, by_partition in sorted(commits.items()):
         total = GroupSum(group)
-        for partition, some in sorted(by_partition.items()):
-            log_start = (log_starts or {}).get(partition, 0)
-            _add_commits(total, some, pieces.get(partition, []), buckets, log_start)
+        for number, some in sorted(by_partition.items()):
+            log_start = (log_starts or {}).get(number, 0)
+            add_commits(total, some, facts.get(number, PartitionFacts()), buckets, log_start)
         book.groups.append(total)
     return book
 
 
 def _add_facts(book: TopicBook, row: Row) -> None:
-    book.duplicates_refused += _number(row, "duplicates_refused")
-    book.gaps_refused += _number(row, "gaps_refused")
-    book.uncounted_offsets += _number(row, "uncounted_offsets")
+    book.duplicates_refused += number_of(row, "duplicates_refused")
+    book.gaps_refused += number_of(row, "gaps_refused")
+    book.uncounted_offsets += number_of(row, "uncounted_offsets")
     book.has_append_time |= row.get("timestamp_type") == "LogAppendTime"
 
 
 def _add_bucket(buckets: dict[int, BucketSum], start_ms: int, row: Row) -> None:
     bucket = buckets.get(start_ms)
     if bucket is None:
-        bucket = buckets[start_ms] = BucketSum(start_ms, _number(row, "time_bucket_end"))
-    bucket.count += _number(row, "count")
-    bucket.bytes += _number(row, "bytes")
-    bucket.batches += _number(row, "batches")
-    bucket.aborted_count += _number(row, "aborted_count")
-    bucket.late_count += _number(row, "late_count")
-    bucket.lateness_ms_max = max(bucket.lateness_ms_max, _number(row, "lateness_ms_max"))
-    bucket.told_ms = max(bucket.told_ms, _number(row, "time"))
+        bucket = buckets[start_ms] = BucketSum(start_ms, number_of(row, "time_bucket_end"))
+    bucket.count += number_of(row, "count")
+    bucket.bytes += number_of(row, "bytes")
+    bucket.batches += number_of(row, "batches")
+    bucket.aborted_count += number_of(row, "aborted_count")
+    bucket.late_count += number_of(row, "late_count")
+    bucket.lateness_ms_max = max(bucket.lateness_ms_max, number_of(row, "lateness_ms_max"))
+    bucket.told_ms = max(bucket.told_ms, number_of(row, "time"))
 
 
-def _settle(buckets: list[BucketSum], now_ms: int) -> None:
-    """Settled: older than the latest record that came, and a round of publishing more."""
-    lateness_ms = max((bucket.lateness_ms_max for bucket in buckets), default=0)
+def _name(row: Row) -> bytes:
+    return encode_row({"time_bucket_start": None, "leader_epoch": None, "time": None, **row}).key
+
+
+def _settle(
+    buckets: Iterable[BucketSum], latenesses: Iterable[tuple[int, int]], now_ms: int
+) -> None:
+    """Settled: older than the latest record that had come by then, and a round of publishing more.
+
+    How late records come is learned as they come. What makes a settled bucket known to be early is
+    its own amendment, and does not open it again.
+    """
+    rises: list[tuple[int, int]] = []
+    for told_ms, lateness_ms in sorted(latenesses):
+        if lateness_ms > (rises[-1][1] if rises else 0):
+            rises.append((told_ms, min(lateness_ms, _LATENESS_MS_MAX)))
     for bucket in buckets:
-        wait_ms = min(lateness_ms, _LATENESS_MS_MAX) + 2 * (bucket.end_ms - bucket.start_ms)
-        settled_ms = bucket.end_ms + wait_ms
+        earliest_ms = bucket.end_ms + 2 * (bucket.end_ms - bucket.start_ms)
+        wait_ms = 0
+        for told_ms, lateness_ms in rises:
+            if earliest_ms + wait_ms <= told_ms:
+                break
+            wait_ms = lateness_ms
+        settled_ms = earliest_ms + wait_ms
         if now_ms >= settled_ms:
             bucket.state = AMENDED if bucket.told_ms > settled_ms else SETTLED
-
-
-def _add_commits(
-    total: GroupSum,
-    rows: list[Row],
-    pieces: list[_Piece],
-    buckets: Mapping[int, BucketSum],
-    log_start: int,
-) -> None:
-    # A row of a later stretch is a later row, and stretches of one source are all there.
-    rows = sorted(rows, key=lambda row: (str(row["source"]), int(row["from_offset"])))
-    points: list[tuple[int, int]] = []
-    committed: int | None = None
-    for row in rows:
-        first = _number(row, "first_committed")
-        steps = [(int(a), int(b)) for a, b in row.get("went_back") or ()]
-        total.went_back_count += _number(row, "went_back_count")
-        total.without_member_count += _number(row, "without_member_count")
-        if committed is not None and first < committed:
-            steps.append((committed, first))
-            total.went_back_count += 1
-        for high, low in steps:
-            total.doubled_count += sum(
-                piece.count_before(high) - piece.count_before(low) for piece in pieces
-            )
-        points += [(int(time_ms), int(offset)) for time_ms, offset in row.get("points") or ()]
-        committed = _number(row, "committed")
-    if committed is None:
-        return
-    reached = max((offset for _, offset in points), default=committed)
-    for piece in pieces:
-        start_ms = piece.row["time_bucket_start"]
-        if start_ms not in buckets:
-            continue
-        out = piece.count_before(reached)
-        total.out_count += out
-        total.out_by_bucket[start_ms] = total.out_by_bucket.get(start_ms, 0) + out
-        if log_start > reached:
-            total.missing_count += piece.count_before(log_start) - out
-        passed_ms = next((ms for ms, offset in points if offset > piece.last_offset), None)
-        if passed_ms is not None:
-            latency_ms = max(passed_ms - _number(piece.row, "time_max"), 0)
-            total.latency_ms_max = max(total.latency_ms_max or 0, latency_ms)
-
-
-def _number(row: Row, name: str) -> int:
-    """A number of a row; 0 for one that is not there, or is none."""
-    value = row.get(name)
-    return value if type(value) is int else 0

@@ -69,3 +69,5 @@ def test_what_is_not_there_is_said_in_a_sentence(audited: RunningBroker) -> None
     assert missing.exit_code == 1
     assert missing.stderr.count("\n") == 1
     assert audit(audited, "topic", "orders", "--last", "soon").exit_code == 2
+    group = audit(audited, "topic", "orders", "--group", "nobody")
+    assert group.stderr == "Group 'nobody' has committed nothing for orders in that time.\n"

@@ -15,6 +15,7 @@ from tests.support.traces.made_up import (
     SPAN_ID,
     audited,
     event_of,
+    failures,
     group_row,
     log_row,
     ms,
@@ -83,6 +84,10 @@ def test_a_leader_that_came_later_knows_only_that_it_was_there() -> None:
         ("replicated", 10.0, 1000),
     ]
     assert exactness(timeline.events[1]) == "or earlier"
+    assert waits(timeline, [audited(station(PLACE, 0.2), rows)]) == [
+        "at most 8.8 s on the way to the broker",
+        "waited at least 1 s for replication",
+    ]
     assert sentence(timeline.events[2]) == "broker-1 leads: epoch 3 became 4"
 
 
@@ -159,34 +164,6 @@ def test_a_delayed_message_is_known_by_where_it_waited() -> None:
     assert waits(tell([moved]), [moved])[-1] == "waited 1 min 29 s until its time (delay)"
     late = audited(station(PLACE, 30, *headers), log_row(PLACE, (29, 1234, 1), (30.2, 1240, 2)))
     assert told(tell([late]))[-1] == ("delivered", 30.2, 200), "never before it was due"
-
-
-def failures(*attempts: tuple[int, float, float, str]) -> list[Station]:
-    """The stations of a message that billing could not handle: attempt, failed, due, place."""
-    found = [station(PLACE, 0)]
-    for attempt, failed, due, place in attempts:
-        is_letter = place.startswith("dlq.")
-        told_by_dlq = (
-            ("__dlq.errors.topic", b"orders"),
-            ("__dlq.errors.group", b"billing"),
-        )
-        waited = (
-            ("headwater-sent-at", b"1"),
-            ("headwater-delayed-offset", b"%d" % (MessageId.parse(place).offset - 1)),
-            ("headwater-order", b"1/2/3"),
-        )
-        found.append(
-            station(
-                place,
-                due,
-                ("headwater-origin", PLACE.encode()),
-                ("headwater-error", b"no such currency"),
-                ("headwater-attempts", b"%d" % attempt),
-                ("headwater-last-failure", str(ms(failed)).encode()),
-                *(told_by_dlq if is_letter else waited),
-            )
-        )
-    return found
 
 
 def test_attempts_a_dead_letter_and_the_way_back() -> None:
@@ -298,6 +275,17 @@ def test_causes_come_first_where_clocks_disagree_and_the_clock_is_named() -> Non
     assert ClockSkew("shop-1", "worker-1", 8_500) in timeline.skews
     assert all(skew.clock == "shop-1" for skew in timeline.skews)
     assert min(wait.duration_ms for wait in waits_of(timeline.events, {0: None})) == 0
+
+
+def test_a_client_hears_of_its_commit_after_the_broker_has_it() -> None:
+    known = audited(station(PLACE, 0, traceparent()), group_row(PLACE, "billing", (3, 1240)))
+    steps = [
+        step("fetched", 2, PLACE, host="worker-1", group="billing"),
+        step("committed", 3.5, PLACE, host="worker-1", group="billing"),
+    ]
+    timeline = tell([known], steps)
+    assert names(timeline) == ["created", "fetched", "passed", "committed"]
+    assert timeline.skews == []
 
 
 def test_what_is_good_to_a_second_is_no_clock_that_is_wrong() -> None:

@@ -77,6 +77,8 @@ def test_sums_by_topic_and_hour_are_those_of_the_book(
         for offset in (5, 3):
             consumer.commit({partition: OffsetAndMetadata(offset)})
     publish(broker)
+    broker._serving().context.partitions.get("payments", 0).gaps_refused += 3
+    publish(broker)  # Nothing was stored there, and it is told all the same.
     run_once(spark, broker, tmp_path / "state", lake)
 
     rows = led_rows(broker._serving().context.partitions)
@@ -93,10 +95,16 @@ def test_sums_by_topic_and_hour_are_those_of_the_book(
             expected[key] = [a + b for a, b in zip(sums, values, strict=True)]
     assert expected[START_MS, "orders"][0] == 4
     names = ("count", "stored_count", "late_count", "bytes", "batches")
+    told = LakeTable(lake / "audit_topics").read_arrow().to_pylist()
     found = {
         (int(row["window_start"].timestamp() * 1000), row["topic"]): [row[name] for name in names]
-        for row in LakeTable(lake / "audit_topics").read_arrow().to_pylist()
+        for row in told
+        if row["count"]
     }
     assert found == expected
+    refused = [row for row in told if row["gaps_refused"]]
+    assert [(row["topic"], row["gaps_refused"], row["count"]) for row in refused] == [
+        ("payments", 3, 0)
+    ]
     [group] = LakeTable(lake / "audit_groups").read_arrow().to_pylist()
     assert (group["group"], group["commit_count"], group["went_back_count"]) == ("billing", 2, 1)

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from headwater.audit.batch_counts import BatchCounts
-from headwater.audit.rows import Row
-from headwater.audit.shard import AuditShard, Stretch
+from headwater.audit.rows import NO_EPOCH, Row
+from headwater.audit.shard import NOTHING_PUBLISHED, AuditShard, Published, Stretch
 from headwater.audit.source import Source
 from headwater.coordinator.outcome import Change
 from headwater.coordinator.stored_record import StoredRecord
@@ -36,10 +36,13 @@ def test_the_audit_tells_what_is_stored_whatever_happens() -> None:
 def believe_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stretches are taken whether or not they follow what is published."""
 
-    def publish(self: AuditShard, stretches: Sequence[Stretch]) -> Change[list[int]]:
+    def publish(self: AuditShard, stretches: Sequence[Stretch]) -> Change[list[Published]]:
         records = [StoredRecord(*record) for each in stretches for record in each.records]
+        nothing = Published(NOTHING_PUBLISHED, NO_EPOCH)
         known = [
-            each.to_offset if each.records else self._published.get(each.source, -1)
+            Published(each.to_offset, NO_EPOCH)
+            if each.records
+            else self._published.get(each.source, nothing)
             for each in stretches
         ]
         return Change(known, records)
@@ -51,9 +54,10 @@ def count_from_the_start_again(monkeypatch: pytest.MonkeyPatch) -> None:
     believe_everybody(monkeypatch)
     begin = Source.begin
 
-    def begin_anew(self: Source, published_offset: int, bucket_ms: int, oldest_ms: int) -> None:
-        is_new = self.counts is None
-        begin(self, 0 if is_new else published_offset, bucket_ms, oldest_ms)
+    def begin_anew(
+        self: Source, published: Published, bucket_ms: int, oldest_ms: int, now_ms: int
+    ) -> None:
+        begin(self, published._replace(offset=0), bucket_ms, oldest_ms, now_ms)
 
     monkeypatch.setattr(Source, "begin", begin_anew)
 
@@ -63,10 +67,11 @@ def begin_with_what_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     believe_everybody(monkeypatch)
     begin = Source.begin
 
-    def begin_at_end(self: Source, published_offset: int, bucket_ms: int, oldest_ms: int) -> None:
-        is_new = self.counts is None
-        start = self.partition.last_stable_offset if is_new else published_offset
-        begin(self, start, bucket_ms, oldest_ms)
+    def begin_at_end(
+        self: Source, published: Published, bucket_ms: int, oldest_ms: int, now_ms: int
+    ) -> None:
+        start = Published(self.partition.last_stable_offset, NO_EPOCH)
+        begin(self, start, bucket_ms, oldest_ms, now_ms)
 
     monkeypatch.setattr(Source, "begin", begin_at_end)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from headwater.audit.rows import Row
 from headwater.base.message_id import MessageId
-from headwater.client.tracing.trace_step import TraceStep
+from headwater.client.tracing.trace_step import Detail, TraceStep
 from headwater.delivery.trace.audit_moments import moments_of
 from headwater.delivery.trace.event import Event, What
 from headwater.delivery.trace.station import Station, TransactionState
@@ -16,6 +16,8 @@ from headwater.wire.records.record import Header
 
 TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736"
 SPAN_ID = "00f067aa0ba902b7"
+#: The message of `failures`.
+FAILED = "orders-0@1234"
 
 
 def station(
@@ -98,8 +100,17 @@ def step(
     error: str | None = None,
     attempt: int | None = None,
     span_id: str = SPAN_ID,
+    parent_span_id: str | None = None,
+    topic: str | None = None,
+    created: float | None = None,
 ) -> TraceStep:
-    topic = None if place is None else MessageId.parse(place).topic
+    if place is not None:
+        topic = MessageId.parse(place).topic
+    details: dict[str, Detail] = {"span_id": span_id}
+    if parent_span_id is not None:
+        details["parent_span_id"] = parent_span_id
+    if created is not None:
+        details["created_ms"] = ms(created)
     return TraceStep(
         TRACE_ID,
         name,
@@ -110,12 +121,40 @@ def step(
         group=group,
         error=error,
         attempt=attempt,
-        details={"span_id": span_id},
+        details=details,
     )
 
 
 def traceparent() -> Header:
     return "traceparent", f"00-{TRACE_ID}-{SPAN_ID}-01".encode()
+
+
+def failures(*attempts: tuple[int, float, float, str]) -> list[Station]:
+    """The stations of a message that billing could not handle: attempt, failed, due, place."""
+    found = [station(FAILED, 0)]
+    for attempt, failed, due, place in attempts:
+        is_letter = place.startswith("dlq.")
+        told_by_dlq = (
+            ("__dlq.errors.topic", b"orders"),
+            ("__dlq.errors.group", b"billing"),
+        )
+        waited = (
+            ("headwater-sent-at", b"1"),
+            ("headwater-delayed-offset", b"%d" % (MessageId.parse(place).offset - 1)),
+            ("headwater-order", b"1/2/3"),
+        )
+        found.append(
+            station(
+                place,
+                due,
+                ("headwater-origin", FAILED.encode()),
+                ("headwater-error", b"no such currency"),
+                ("headwater-attempts", b"%d" % attempt),
+                ("headwater-last-failure", str(ms(failed)).encode()),
+                *(told_by_dlq if is_letter else waited),
+            )
+        )
+    return found
 
 
 def ms(second: float) -> int:

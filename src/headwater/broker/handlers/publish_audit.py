@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headwater.audit.rows import AuditRecord
-from headwater.audit.shard import AuditShard, Stretch
+from headwater.audit.shard import AuditShard, Published, Stretch
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import RequestContext
 from headwater.broker.handlers.cards.all_cards import CARDS
@@ -30,7 +30,7 @@ async def handle(request: PublishAuditRequest, context: RequestContext) -> Publi
     if not stretches:
         return PublishAuditResponse()
 
-    def publish(shard: AuditShard, now_ms: int, reply: Reply[list[int]]) -> Outcome:
+    def publish(shard: AuditShard, now_ms: int, reply: Reply[list[Published]]) -> Outcome:
         change = shard.publish(stretches)
         return Outcome(
             records=change.records,
@@ -53,8 +53,12 @@ async def handle(request: PublishAuditRequest, context: RequestContext) -> Publi
         return PublishAuditResponse(error_code=error.code, error_message=str(error))
     return PublishAuditResponse(
         sources=[
-            PublishedSource(source=stretch.source, published_offset=offset)
-            for stretch, offset in zip(stretches, published, strict=True)
+            PublishedSource(
+                source=stretch.source,
+                published_offset=known.offset,
+                leader_epoch=known.leader_epoch,
+            )
+            for stretch, known in zip(stretches, published, strict=True)
         ]
     )
 

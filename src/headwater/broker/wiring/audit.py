@@ -8,7 +8,7 @@ from typing import Final
 from headwater.audit.commit_counts import OutsideCommits
 from headwater.audit.publisher import AuditEnvironment, AuditOptions, AuditPublisher
 from headwater.audit.rows import AUDIT_TOPIC
-from headwater.audit.shard import Stretch
+from headwater.audit.shard import Published, Stretch
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.broker.context import BrokerContext
 from headwater.broker.topics.audit_topic import ensure_audit_topic
@@ -36,7 +36,7 @@ class BrokerAuditWay:
     def partition_of(self, source: str, partition_count: int) -> int:
         return partition_for(source, partition_count)
 
-    async def publish(self, partition: int, stretches: Sequence[Stretch]) -> dict[str, int]:
+    async def publish(self, partition: int, stretches: Sequence[Stretch]) -> dict[str, Published]:
         request = PublishAuditRequest(
             partition_index=partition,
             sources=[
@@ -56,7 +56,10 @@ class BrokerAuditWay:
         )
         if response.error_code:
             raise KafkaError(ErrorCode.from_wire(response.error_code), response.error_message or "")
-        return {each.source: each.published_offset for each in response.sources}
+        return {
+            each.source: Published(each.published_offset, each.leader_epoch)
+            for each in response.sources
+        }
 
     def _leader_of(self, partition: int) -> int:
         topic = self._context.image.topics.get(AUDIT_TOPIC)

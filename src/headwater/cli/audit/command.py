@@ -82,5 +82,7 @@ def topic(
         timeout_ms=timeout_ms,
     )
     tables.print_book(book, last_ms, stages, by_bucket=by_bucket, as_json=as_json)
+    if group is not None and not book.groups:
+        typer.echo(f"Group '{group}' has committed nothing for {name} in that time.", err=True)
     if book.alarms:
         raise typer.Exit(EXIT_ALARM)

@@ -7,7 +7,8 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from headwater.audit.topic_book import BucketSum, GroupSum, TopicBook
+from headwater.audit.group_sum import GroupSum
+from headwater.audit.topic_book import BucketSum, TopicBook
 from headwater.base.counted import counted
 from headwater.base.durations import show_duration
 from headwater.cli.output.colour import Tone
@@ -46,6 +47,7 @@ _BUCKETS: Final = (
     Column("IN", "count", is_number=True),
     Column("ABORTED", "aborted_count", is_number=True),
     Column("STORED", "stored_count", is_number=True),
+    Column("LOST", "lost_count", is_number=True, tone=_is_bad),
     Column("BYTES", "bytes", is_number=True),
     Column("BATCHES", "batches", is_number=True),
     Column("LATE", "late_count", is_number=True),
@@ -67,8 +69,8 @@ def print_book(
     late = sum(bucket.late_count for bucket in book.buckets)
     print(f"{book.topic}, records of the last {show_duration(last_ms)}:")
     print(
-        f"  in {book.count}, aborted {book.count - book.stored_count}, stored "
-        f"{book.stored_count}, late {late}, without a time {book.count_without_time}"
+        f"  in {book.count}, aborted {book.aborted_count}, stored {book.stored_count}, "
+        f"lost {book.lost_count}, late {late}, without a time {book.count_without_time}"
     )
     print(
         f"  refused: {counted(book.duplicates_refused, 'duplicate')}, "
@@ -124,6 +126,7 @@ def _bucket_fields(bucket: BucketSum) -> dict[str, Any]:
         "count": bucket.count,
         "aborted_count": bucket.aborted_count,
         "stored_count": bucket.stored_count,
+        "lost_count": bucket.lost_count,
         "bytes": bucket.bytes,
         "batches": bucket.batches,
         "late_count": bucket.late_count,
@@ -159,7 +162,8 @@ def _document(book: TopicBook, last_ms: int) -> dict[str, Any]:
         "timestamp_type": "LogAppendTime" if book.has_append_time else "CreateTime",
         "count": book.count,
         "stored_count": book.stored_count,
-        "aborted_count": book.count - book.stored_count,
+        "aborted_count": book.aborted_count,
+        "lost_count": book.lost_count,
         "count_without_time": book.count_without_time,
         "duplicates_refused": book.duplicates_refused,
         "gaps_refused": book.gaps_refused,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from headwater.audit.rows import BROKER_TIER, Row
+from headwater.audit.rows import BROKER_TIER, Row, points_of
 from headwater.delivery.trace.event import AT_THE_LATEST
 
 _POINT_MS: Final = 1_000
@@ -116,7 +116,7 @@ def group_points(rows: Iterable[Row]) -> Iterator[GroupPoint]:
     """The points of one group and partition, in their order."""
     # A row of a later stretch is a later row.
     for row in sorted(rows, key=lambda row: (str(row["source"]), int(row["from_offset"]))):
-        points, host = _points(row, 2), _host(row)
+        points, host = points_of(row, "points", 2), _host(row)
         step_ms = row.get("points_ms")
         step_ms = step_ms if type(step_ms) is int and step_ms > 0 else _POINT_MS
         within_ms = 0 if row.get("count") == len(points) else step_ms
@@ -126,21 +126,7 @@ def group_points(rows: Iterable[Row]) -> Iterator[GroupPoint]:
 
 def log_points(row: Row) -> list[list[int]]:
     """Time, log end and high watermark of each point of a row of the broker's tier."""
-    return _points(row, 3)
-
-
-def _points(row: Row, length: int) -> list[list[int]]:
-    """The points of a row that are what points should be: anybody may write rows."""
-    points = row.get("points")
-    if not isinstance(points, list):
-        return []
-    return [
-        point
-        for point in points
-        if isinstance(point, list)
-        and len(point) == length
-        and all(type(number) is int for number in point)
-    ]
+    return points_of(row, "points", 3)
 
 
 def _host(row: Row) -> str:

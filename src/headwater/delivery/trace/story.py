@@ -12,7 +12,6 @@ from typing import Final
 
 from headwater.base.message_id import MessageId
 from headwater.client.tracing import trace_step
-from headwater.client.tracing.trace_context import context_of
 from headwater.client.tracing.trace_step import Detail, TraceStep
 from headwater.delivery.trace.audit_moments import Moment, PlaceMoments
 from headwater.delivery.trace.event import (
@@ -23,6 +22,7 @@ from headwater.delivery.trace.event import (
     What,
 )
 from headwater.delivery.trace.station import Kind, Station, TransactionState, parents_of
+from headwater.delivery.trace.step_places import StepPlaces
 from headwater.delivery.trace.timeline import Timeline, make_timeline
 from headwater.wire.delayed.copies import DELIVERY_PRODUCER_ID
 from headwater.wire.records import BatchHeader, Record, TimestampType
@@ -286,28 +286,8 @@ def _at(
 
 def written_events(stations: Sequence[Station], steps: Sequence[TraceStep]) -> list[Event]:
     """The steps as events of the stations that they tell of; those of other messages are not."""
-    by_id = {str(each): number for number, station in enumerate(stations) for each in station.ids}
-    # Before it is acknowledged a message has no id: there its span names it.
-    spans: dict[str, int] = {}
-    for number, station in reversed(list(enumerate(stations))):
-        context = context_of(station.record.headers)
-        if context is not None:
-            spans[context.span_id] = number
-    for step in steps:
-        span_id = step.details.get("span_id")
-        if step.step == trace_step.ACKNOWLEDGED and step.message_id in by_id:
-            spans.setdefault(str(span_id), by_id[step.message_id])
-    events = []
-    for step in steps:
-        if step.message_id is not None:
-            names = [step.message_id, step.details.get("origin")]
-            found = next((by_id[name] for name in names if name in by_id), None)
-        else:
-            named = [step.details.get("span_id"), step.details.get("parent_span_id")]
-            found = next((spans[str(name)] for name in named if str(name) in spans), None)
-        if found is not None:
-            events.append(_written(found, step))
-    return events
+    place_of = StepPlaces(stations, steps).find
+    return [_written(found, step) for step in steps if (found := place_of(step)) is not None]
 
 
 def unplaced_events(steps: Iterable[TraceStep]) -> list[Event]:

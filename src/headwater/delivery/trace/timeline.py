@@ -125,6 +125,9 @@ def _comes_before_here(before: Event, event: Event) -> bool:
     if before.what in (What.RETRIED, What.ACKNOWLEDGED, What.FAILED):
         # The first request may have arrived, and only its answer was lost.
         return False
+    if before.what is What.COMMITTED and event.what in _COMMITS:
+        # The broker has the commit before the client hears so.
+        return False
     if before.what in _BY_GROUP:
         return before.group == event.group
     if event.what in _BY_GROUP:

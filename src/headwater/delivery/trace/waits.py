@@ -149,6 +149,8 @@ def _wait(
             continue
         group = event.group if rule.of_group else None
         for begin in _begins(events, number, rule.begins, station, group):
+            if events[begin].within_ms is None and event.within_ms is None:
+                return None  # Both were then or earlier: that tells nothing.
             return _between(events, begin, number, rule)
     return None
 
@@ -213,4 +215,8 @@ def _between(events: Sequence[Event], begin: int, end: int, rule: _Rule) -> Wait
     length = said(duration_ms)
     if before.within_ms is not None and within_ms is not None and duration_ms < within_ms:
         length = f"at most {said(duration_ms + before.within_ms)}"
+    elif event.within_ms is None:
+        length = f"at most {length}"
+    elif before.within_ms is None:
+        length = f"at least {length}"
     return Wait(rule.name, begin, end, duration_ms, within_ms, rule.sentence(length, event))

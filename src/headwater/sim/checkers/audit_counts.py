@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from headwater.audit.rows import BROKER_TIER, Row
+from headwater.audit.rows import Row
+from headwater.audit.topic_book import make_book
+from headwater.base.durations import LONG_MAX
 from headwater.base.ids import TopicPartition
 from headwater.sim.histories.history import PropertyViolated
 from headwater.storage.partition_log import PartitionLog
@@ -18,17 +20,19 @@ def check_audit_counts(
     rows: Iterable[Row], logs: dict[TopicPartition, PartitionLog], bucket_ms: int
 ) -> None:
     """Compare what rows tell of partitions with what their leaders' logs hold."""
-    told: dict[TopicPartition, Counter[int]] = {each: Counter() for each in logs}
+    by_partition: dict[TopicPartition, list[Row]] = {each: [] for each in logs}
     for row in rows:
-        partition = TopicPartition(row["topic"], row["partition"])
-        if row["tier"] == BROKER_TIER and partition in told:
-            told[partition][row["time_bucket_start"]] += row["count"]
+        by_partition.get(TopicPartition(row["topic"], row["partition"]), []).append(row)
     for partition, log in logs.items():
+        book = make_book(
+            partition.topic, by_partition[partition], from_ms=0, to_ms=LONG_MAX, now_ms=0
+        )
+        told = Counter({each.start_ms: each.stored_count for each in book.buckets})
         stored = _stored(log, bucket_ms)
-        if stored != told[partition]:
+        if stored != told:
             raise PropertyViolated(
                 f"the audit tells what is stored: {partition} holds {dict(stored)} by bucket, and "
-                f"told are {dict(told[partition])}"
+                f"told are {dict(told)}, lost {book.lost_count}"
             )
 
 

@@ -3,7 +3,8 @@
 It goes to the leader of one partition of `__audit`. A source is a log that somebody counts: its
 name, and the stretch [from, to) that the records tell of. They are written if the source was
 published up to `from_offset`, and else not. The answer says for each source up to where it is
-published now, -1 for nowhere. A source without records asks only that.
+published now, -1 for nowhere, and in which epoch its leader counted that, -1 if that is not known.
+A source without records asks only that.
 """
 
 from headwater.wire.schema import NEW, Field, Message, Struct, VersionRange
@@ -68,15 +69,19 @@ class PublishAuditRequest(Message):
 
 
 class PublishedSource(Struct):
-    __slots__ = ("published_offset", "source")
+    __slots__ = ("leader_epoch", "published_offset", "source")
 
-    def __init__(self, *, source: str = "", published_offset: int = -1) -> None:
+    def __init__(
+        self, *, source: str = "", published_offset: int = -1, leader_epoch: int = -1
+    ) -> None:
         self.source = source
         self.published_offset = published_offset
+        self.leader_epoch = leader_epoch
 
     FIELDS = (
         Field("source", "string", _V0),
         Field("published_offset", "int64", _V0),
+        Field("leader_epoch", "int32", _V0),
     )
 
 

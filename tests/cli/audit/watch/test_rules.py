@@ -2,7 +2,8 @@
 
 import pytest
 
-from headwater.audit.topic_book import BucketSum, GroupSum, TopicBook
+from headwater.audit.group_sum import GroupSum
+from headwater.audit.topic_book import BucketSum, TopicBook
 from headwater.base.setting import SettingError
 from headwater.cli.audit.watch.alarms import AlarmBoard, AlarmEvent
 from headwater.cli.audit.watch.rules import (
@@ -25,7 +26,11 @@ def a_book() -> TopicBook:
         for start_ms, late in ((90 * MINUTE_MS, 3), (91 * MINUTE_MS, 1), (99 * MINUTE_MS, 50))
     ]
     out = {90 * MINUTE_MS: 90, 91 * MINUTE_MS: 60}
-    billing = GroupSum("billing", 150, 7, 5, latency_ms_max=4_000, out_by_bucket=out)
+    buckets[-1].lost_count = 2
+    missing = {91 * MINUTE_MS: 7}
+    billing = GroupSum(
+        *("billing", 150, 7, 5), latency_ms_max=4_000, out_by_bucket=out, missing_by_bucket=missing
+    )
     return TopicBook("orders", buckets, [billing, GroupSum("other")], 0, 9, 2, 4)
 
 
@@ -43,6 +48,7 @@ def value(text: str, buffer_ms: int = 2 * MINUTE_MS) -> dict[str, float]:
         ("latency > 1s", {"billing": 4_000, "other": 0}),
         # 90 + 90 stored, 150 out, 7 missing; what came just now is not counted.
         ("behind > 10", {"billing": 23, "other": 180}),
+        ("lost", {"": 2}),
         ("gaps", {"": 2}),
         ("uncounted", {"": 4}),
         ("late > 1%", {"": 0.02}),
@@ -54,7 +60,7 @@ def test_a_rule_looks_at_its_figure(text: str, found: dict[str, float]) -> None:
 
 
 def test_without_a_buffer_what_came_just_now_counts() -> None:
-    assert value("behind > 10", 0) == {"billing": 113, "other": 270}
+    assert value("behind > 10", 0) == {"billing": 111, "other": 268}
     assert value("late > 1%", 0) == {"": 0.18}
 
 
@@ -69,7 +75,7 @@ def test_a_rule_fires_above_its_limit() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        *("", "lost", "missing < 3", "missing > many", "behind", "late > x%", "latency > 3x"),
+        *("", "lots", "missing < 3", "missing > many", "behind", "late > x%", "latency > 3x"),
         *("missing > 3 host=a", "late > 1% group=billing", "missing >", "gaps > 1 topic="),
     ],
 )

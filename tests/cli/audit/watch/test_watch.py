@@ -131,7 +131,7 @@ def test_a_round_that_fails_changes_nothing(capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize(
     "wrong",
     [
-        ("--rule", "lost"),
+        ("--rule", "lots"),
         ("--rules", "/no/such/file"),
         ("--every", "0"),
         ("--buffer", "soon"),

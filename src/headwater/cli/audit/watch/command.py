@@ -30,8 +30,8 @@ Look at the audit again and again, and say when a rule begins to fire and when i
     headwater audit watch --rules rules.properties --to-topic audit-alarms
 
 A rule is a figure, a limit and, if it is not about all, a topic or a group. Figures are missing, \
-doubled, latency, behind (of groups) and gaps, late, uncounted (of topics). Without any rule given \
-missing, doubled, gaps and uncounted are watched, which should always be 0.
+doubled, latency, behind (of groups) and lost, gaps, late, uncounted (of topics). Without any rule \
+given missing, doubled, lost, gaps and uncounted are watched, which should always be 0.
 """
 
 

@@ -17,13 +17,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from headwater.audit.topic_book import GroupSum, TopicBook
+from headwater.audit.group_sum import GroupSum
+from headwater.audit.topic_book import TopicBook
 from headwater.base.durations import parse_duration_ms, show_duration
 from headwater.base.properties_file import read_properties_file
 from headwater.base.setting import SettingError
 
 #: What rules look at: of a topic, and of each of its groups.
-TOPIC_FIGURES: Final = ("gaps", "late", "uncounted")
+TOPIC_FIGURES: Final = ("lost", "gaps", "late", "uncounted")
 GROUP_FIGURES: Final = ("missing", "doubled", "latency", "behind")
 FIGURES: Final = GROUP_FIGURES + TOPIC_FIGURES
 #: These say nothing of what they are compared with unless a rule does.
@@ -52,7 +53,7 @@ class Rule:
 
 #: What is watched if nothing was said: what should never happen.
 DEFAULT_RULES: Final = tuple(
-    Rule(name, name) for name in ("missing", "doubled", "gaps", "uncounted")
+    Rule(name, name) for name in ("missing", "doubled", "lost", "gaps", "uncounted")
 )
 
 
@@ -139,6 +140,8 @@ def read_book_by(
 
 
 def _topic_value(figure: str, book: TopicBook, before_ms: int) -> float:
+    if figure == "lost":
+        return book.lost_count
     if figure == "gaps":
         return book.gaps_refused
     if figure == "uncounted":
@@ -156,8 +159,10 @@ def _group_value(figure: str, book: TopicBook, group: GroupSum, before_ms: int) 
     if figure == "latency":
         return group.latency_ms_max or 0
     behind = sum(
-        bucket.stored_count - group.out_by_bucket.get(bucket.start_ms, 0)
+        bucket.stored_count
+        - group.out_by_bucket.get(bucket.start_ms, 0)
+        - group.missing_by_bucket.get(bucket.start_ms, 0)
         for bucket in book.buckets
         if bucket.end_ms <= before_ms
     )
-    return max(behind - group.missing_count, 0)
+    return max(behind, 0)
