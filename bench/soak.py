@@ -37,6 +37,7 @@ from headwater.sim.campaigns.directory import DirectoryCampaign
 from headwater.sim.campaigns.exactly_once import ExactlyOnceCampaign
 from headwater.sim.campaigns.log import LogCampaign, run_with_failing_disk
 from headwater.sim.campaigns.reassignments import ReassignmentCampaign
+from headwater.sim.campaigns.redrives import RedriveCampaign
 from headwater.sim.campaigns.retries import RetryCampaign
 from headwater.sim.campaigns.transactions import TransactionCampaign
 from headwater.sim.campaigns.workers import WorkerCampaign
@@ -157,6 +158,13 @@ def run_workers(seed: int) -> int:
     return campaign.crash_count
 
 
+def run_redrives(seed: int) -> int:
+    """The same with dead letters sent back by programs that are killed: each letter once."""
+    campaign = RedriveCampaign(seed)
+    _run_in_world(campaign.run)
+    return campaign.crash_count
+
+
 def run_hostile(seed: int) -> int:
     """A broker process under peers that send broken requests of every API and version."""
     run_fuzz(seed, _CASES_PER_SEED)
@@ -189,6 +197,7 @@ CAMPAIGNS: dict[str, Campaign] = {
     "delays": run_delays,
     "retries": run_retries,
     "workers": run_workers,
+    "redrives": run_redrives,
     "hostile": run_hostile,
 }
 

@@ -27,6 +27,7 @@ from headwater.sim.campaigns.delays.log_campaign import DelayLogCampaign
 from headwater.sim.campaigns.directory import DirectoryCampaign
 from headwater.sim.campaigns.exactly_once import ExactlyOnceCampaign
 from headwater.sim.campaigns.log import LogCampaign
+from headwater.sim.campaigns.redrives import RedriveCampaign
 from headwater.sim.campaigns.replicas import ReplicaCampaign
 from headwater.sim.campaigns.retries import RetryCampaign
 from headwater.sim.campaigns.transactions import TransactionCampaign
@@ -61,6 +62,7 @@ CAMPAIGNS: Mapping[str, Callable[[int], str]] = {
     "audit": lambda seed: AuditCampaign(seed).run(event_count=6),
     "retries": lambda seed: RetryCampaign(seed).run(),
     "workers": lambda seed: WorkerCampaign(seed).run(event_count=5),
+    "redrives": lambda seed: RedriveCampaign(seed).run(event_count=4),
 }
 
 

@@ -117,6 +117,21 @@ def test_letters_go_to_a_file_and_back(box: LetterBox, tmp_path: Path, form: str
     assert contents(copy) == contents(box.dlq)
 
 
+def test_a_file_is_written_over_only_if_one_is_sure(box: LetterBox, tmp_path: Path) -> None:
+    box.fill(range(2))
+    path = tmp_path / "letters.jsonl"
+    done(box, "export", box.dlq, "-o", path)
+    kept = path.read_text()
+    box.fill(range(1))
+    refused = dlq(box, "export", box.dlq, "-o", path)
+    assert refused.exit_code == 2
+    assert "is there already" in refused.stderr
+    assert path.read_text() == kept
+    done(box, "export", box.dlq, "-o", path, "--force")
+    assert len(path.read_text().splitlines()) == 3
+    done(box, "export", box.dlq, "-o", "/dev/null")
+
+
 def test_letters_are_edited_in_a_file(box: LetterBox, tmp_path: Path) -> None:
     box.fill(range(6))
     path = tmp_path / "letters.jsonl"

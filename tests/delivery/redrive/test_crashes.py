@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headwater.delivery.redrive.preconditions import wall_ms
+from headwater.base.clocks import SystemClock
 from headwater.delivery.redrive.tasks import task as task_module
 from headwater.delivery.redrive.tasks.task import State
 from tests.support.brokers.clusters import KINDS, Cluster, running_cluster
@@ -68,7 +68,7 @@ def test_killed_at_random_and_resumed(cluster: Cluster, monkeypatch: pytest.Monk
             process.send_signal(signal.SIGKILL)
             process.wait()
             process.stdout.close()
-        state = box.redrives.task(task_id).state(wall_ms())
+        state = box.redrives.task(task_id).state(SystemClock().wall_ms())
         if state is State.DONE:
             break
         assert state is State.INTERRUPTED

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from headwater import KafkaError, Producer
+from headwater.base.clocks import SystemClock
 from headwater.base.message_id import MessageId
 from headwater.delivery import AsyncRedrives, Edits, Letter, LetterFilter, To
 from headwater.delivery.redrive import pace
 from headwater.delivery.redrive.outgoing import Outgoing
-from headwater.delivery.redrive.preconditions import wall_ms
 from headwater.delivery.redrive.tasks.task import RedriveTask, State
 from tests.support.async_tests import run_async
 from tests.support.brokers.clusters import KINDS, Cluster, running_cluster
@@ -67,7 +67,7 @@ class Running:
         return self.seen[0].id
 
     def state(self) -> State:
-        return self.box.redrives.task(self.id).state(wall_ms())
+        return self.box.redrives.task(self.id).state(SystemClock().wall_ms())
 
     def end(self) -> RedriveTask:
         self._thread.join(30)
@@ -99,7 +99,7 @@ def test_letters_go_back_as_they_were_and_only_once(box: LetterBox) -> None:
     forced = box.redrives.run(box.plan(again=True))
     assert forced.progress.counts.sent == 10
     assert len(box.values(box.orders)) == 20
-    told = [(each.id, each.state(wall_ms())) for each in box.redrives.tasks()]
+    told = [(each.id, each.state(SystemClock().wall_ms())) for each in box.redrives.tasks()]
     assert [(each.id, State.DONE) for each in (task, again, forced)] == told[-3:]
 
 
@@ -220,7 +220,7 @@ def test_pause_resume_stop_and_one_task_a_topic(box: LetterBox) -> None:
 
 def test_a_rate_is_kept(box: LetterBox) -> None:
     box.fill(range(30))
-    begun_ms = wall_ms()
+    begun_ms = SystemClock().wall_ms()
     task = box.redrives.run(box.plan(rate=20))
     # The first batch goes at once, and the last one need not be waited for.
     assert task.progress.beat_ms - begun_ms >= 1000 * (30 - 10) / 20 - 50
@@ -276,7 +276,7 @@ def test_an_edit_that_fails_leaves_a_task_that_can_be_resumed(box: LetterBox) ->
     with pytest.raises(ValueError, match="a mistake"):
         box.redrives.run(box.plan(), fail)
     task = box.redrives.tasks()[-1]
-    assert (task.state(wall_ms()), task.progress.error) == (State.FAILED, "a mistake")
+    assert (task.state(SystemClock().wall_ms()), task.progress.error) == (State.FAILED, "a mistake")
     with pytest.raises(KafkaError, match="has to be given again"):
         box.redrives.resume(task.id)
     done = box.redrives.resume(task.id, lambda outgoing, letter: outgoing)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
@@ -114,6 +115,9 @@ def export(
             "--output", "-o", metavar="FILE", help="Where to.", show_default="standard output"
         ),
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Write over the file if it is there already.")
+    ] = False,
     form: Annotated[
         str,
         typer.Option("--format", metavar="jsonl|parquet", help="Lines of JSON, or Parquet."),
@@ -139,6 +143,12 @@ def export(
         raise typer.BadParameter(f"{form!r} is neither jsonl nor parquet", param_hint="--format")
     if form == "parquet" and output is None:
         raise typer.BadParameter("name a file for Parquet", param_hint="--output")
+    # Letters that were exported before may be nowhere else by now. A device or a pipe has none.
+    if output is not None and not force and Path(output).is_file():
+        raise typer.BadParameter(
+            f"{output} is there already: name another file, or add --force to write over it",
+            param_hint="--output",
+        )
     wanted = given_filter(group, origin_topic, origin, error, key, header, (from_time, to_time))
     on_redrives(
         bootstrap_server,

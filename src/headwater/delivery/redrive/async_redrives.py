@@ -16,10 +16,11 @@ from headwater.base.errors import InvalidConfigError
 from headwater.base.ids import TopicPartition
 from headwater.base.message_id import MessageId
 from headwater.client.admin.async_admin import AsyncAdmin
-from headwater.client.producer.async_producer import AsyncProducer
+from headwater.client.environment import HasEnvironment
 from headwater.client.settings.client_config import given_config
 from headwater.client.settings.typed import AdminSettings
 from headwater.delivery.redrive.census import Census
+from headwater.delivery.redrive.clients import Clients
 from headwater.delivery.redrive.judgement import Judge
 from headwater.delivery.redrive.letters.letter import Letter, read_letter
 from headwater.delivery.redrive.letters.letter_files import send_file, write_file
@@ -27,7 +28,6 @@ from headwater.delivery.redrive.letters.letter_filter import LetterFilter
 from headwater.delivery.redrive.letters.letter_reader import (
     LetterReader,
     Span,
-    letter_consumer,
     spans_of,
 )
 from headwater.delivery.redrive.letters.old_letters import old_letters
@@ -43,39 +43,37 @@ from headwater.delivery.redrive.preconditions import (
     find_topic,
     require_free,
     require_task,
-    wall_ms,
 )
 from headwater.delivery.redrive.runner import OnProgress, Runner, left_of
 from headwater.delivery.redrive.sending import Sending
 from headwater.delivery.redrive.targets import Targets
 from headwater.delivery.redrive.tasks.offset_ranges import GrowingRanges
 from headwater.delivery.redrive.tasks.plan import RedrivePlan
-from headwater.delivery.redrive.tasks.task import RedriveTask, Wanted, make_task_id
+from headwater.delivery.redrive.tasks.task import RedriveTask, Wanted
 from headwater.delivery.redrive.tasks.task_topic import (
     TASK_TOPIC,
     Orders,
     TaskTopic,
-    order_consumer,
 )
 
 _READ_RECORDS: Final = 5000
 _READ_S: Final = 1.0
 
 
-class AsyncRedrives:
+class AsyncRedrives(HasEnvironment):
     """The redrives of a cluster, from an event loop. Settings are those that every client has."""
 
     def __init__(
         self, config: Mapping[str, object] | None = None, **settings: Unpack[AdminSettings]
     ) -> None:
         named = {name.replace("_", "."): value for name, value in settings.items()}
-        self._config = {**given_config(config), **named}
+        self._clients = Clients({**given_config(config), **named}, self._given_environment)
 
     # -- letters ---------------------------------------------------------------------------------
 
     async def require_topic(self, topic: str) -> None:
         """Raises at once if the cluster cannot be reached, or has no such topic."""
-        async with AsyncAdmin(self._config) as admin:
+        async with self._clients.admin() as admin:
             await find_topic(admin, topic)
 
     async def letters(
@@ -86,7 +84,7 @@ class AsyncRedrives:
     ) -> AsyncGenerator[list[Letter], None]:
         """The letters of a topic that a filter means, some at a time; all there are by now."""
         wanted = letter_filter or LetterFilter()
-        async with letter_consumer(self._config) as consumer:
+        async with self._clients.letter_consumer() as consumer:
             reader = LetterReader(
                 consumer, topic, await spans_of(consumer, topic) if spans is None else spans
             )
@@ -98,9 +96,9 @@ class AsyncRedrives:
 
     async def topics(self) -> list[TopicOverview]:
         """The dead-letter topics of the cluster, and what is in them at a glance."""
-        async with AsyncAdmin(self._config) as admin:
+        async with self._clients.admin() as admin:
             names = await dead_letter_topics(admin)
-        async with letter_consumer(self._config) as consumer:
+        async with self._clients.letter_consumer() as consumer:
             return [
                 await overview(
                     name, await spans_of(consumer, name), partial(self.letters, name, None)
@@ -128,7 +126,7 @@ class AsyncRedrives:
     async def import_letters(self, path: str, topic: str) -> int:
         """Write the letters of a file to a topic as they are there; returns how many there are."""
         await self.require_topic(topic)
-        async with AsyncProducer(self._config) as producer:
+        async with self._clients.producer() as producer:
             return await send_file(producer, path, topic)
 
     async def old_letters(
@@ -138,7 +136,7 @@ class AsyncRedrives:
         await self.require_topic(topic)
         if before is not None and before.topic != topic:
             raise InvalidConfigError(f"The letter {before} is not of the topic {topic!r}.")
-        async with letter_consumer(self._config) as consumer:
+        async with self._clients.letter_consumer() as consumer:
             return await old_letters(consumer, topic, before_ms, before)
 
     async def purge(self, topic: str, spans: Mapping[int, Span]) -> int:
@@ -147,7 +145,7 @@ class AsyncRedrives:
         Returns how many letters that are at most: of what was moved by a transaction, the mark of
         its end counts too.
         """
-        async with AsyncAdmin(self._config) as admin:
+        async with self._clients.admin() as admin:
             await admin.delete_records(
                 {TopicPartition(topic, at): span.end for at, span in spans.items()}
             )
@@ -155,13 +153,13 @@ class AsyncRedrives:
 
     async def preview(self, plan: RedrivePlan, edit: EditFunction | None = None) -> Census:
         """A dry run: what a task of this plan would do now. Nothing is sent or written."""
-        async with AsyncAdmin(self._config) as admin:
+        async with self._clients.admin() as admin:
             source = await find_topic(admin, plan.source)
-            book = await TaskTopic(self._config, admin).read()
+            book = await TaskTopic(self._clients, admin).read()
             targets = await checked_targets(admin, plan)
             judge = Judge(plan, targets, done_ranges(book, plan.source, str(source.topic_id)), edit)
             census = Census()
-            async with letter_consumer(self._config) as consumer:
+            async with self._clients.letter_consumer() as consumer:
                 reader = LetterReader(consumer, plan.source, await spans_of(consumer, plan.source))
                 while not reader.is_done:
                     census.add(await judge.judge(await reader.read(_READ_RECORDS, _READ_S)))
@@ -177,15 +175,21 @@ class AsyncRedrives:
     ) -> RedriveTask:
         """Begin a task and run it to its end: done, or stopped by somebody."""
         plan = replace(plan, has_function=edit is not None)
-        async with AsyncAdmin(self._config) as admin:
+        async with self._clients.admin() as admin:
             source = await find_topic(admin, plan.source)
             await checked_targets(admin, plan)
-            topic = TaskTopic(self._config, admin)
+            topic = TaskTopic(self._clients, admin)
             await topic.have(source)
-            require_free(await topic.read(), plan.source, None)
-            async with letter_consumer(self._config) as consumer:
+            require_free(await topic.read(), plan.source, None, self._clients.wall_ms())
+            async with self._clients.letter_consumer() as consumer:
                 spans = await spans_of(consumer, plan.source)
-            task = RedriveTask(make_task_id(), plan, str(source.topic_id), spans, wall_ms())
+            task = RedriveTask(
+                self._clients.make_task_id(),
+                plan,
+                str(source.topic_id),
+                spans,
+                self._clients.wall_ms(),
+            )
             await self._order(task)
             return await self._run(admin, task.id, edit, on_progress)
 
@@ -196,10 +200,10 @@ class AsyncRedrives:
         on_progress: OnProgress | None = None,
     ) -> RedriveTask:
         """Let a paused task go on; one that nobody runs any more is run here, to its end."""
-        async with AsyncAdmin(self._config) as admin:
-            book = await TaskTopic(self._config, admin).read()
+        async with self._clients.admin() as admin:
+            book = await TaskTopic(self._clients, admin).read()
             task = require_task(book, task_id)
-            state = task.state(wall_ms())
+            state = task.state(self._clients.wall_ms())
             if state.is_final:
                 raise InvalidConfigError(
                     f"The task {task_id} is {state}: begin another, which leaves out what was sent."
@@ -210,9 +214,9 @@ class AsyncRedrives:
                     f"The topic {task.plan.source!r} was deleted and made anew: the letters of the "
                     f"task {task_id} are gone."
                 )
-            is_alive = task.is_alive(wall_ms())
+            is_alive = task.is_alive(self._clients.wall_ms())
             if not is_alive:
-                require_free(book, task.plan.source, task_id)
+                require_free(book, task.plan.source, task_id, self._clients.wall_ms())
                 # What would fail for want of the function fails before anything is written.
                 Judge(task.plan, Targets(admin), {}, edit)
             task = replace(task, wanted=Wanted.RUNNING)
@@ -229,16 +233,16 @@ class AsyncRedrives:
 
     async def tasks(self) -> list[RedriveTask]:
         """All tasks there were, the oldest first."""
-        async with AsyncAdmin(self._config) as admin:
-            return (await TaskTopic(self._config, admin).read()).tasks()
+        async with self._clients.admin() as admin:
+            return (await TaskTopic(self._clients, admin).read()).tasks()
 
     async def task(self, task_id: str) -> RedriveTask:
-        async with AsyncAdmin(self._config) as admin:
-            return require_task(await TaskTopic(self._config, admin).read(), task_id)
+        async with self._clients.admin() as admin:
+            return require_task(await TaskTopic(self._clients, admin).read(), task_id)
 
     async def _want(self, task_id: str, wanted: Wanted) -> RedriveTask:
         task = await self.task(task_id)
-        state = task.state(wall_ms())
+        state = task.state(self._clients.wall_ms())
         if state.is_final:
             raise InvalidConfigError(f"The task {task_id} is {state} already.")
         task = replace(task, wanted=wanted)
@@ -246,7 +250,7 @@ class AsyncRedrives:
         return task
 
     async def _order(self, task: RedriveTask) -> None:
-        async with AsyncProducer(self._config) as producer:
+        async with self._clients.producer() as producer:
             value = json.dumps(task.order_json(), separators=(",", ":")).encode()
             await producer.send_and_wait(TASK_TOPIC, value, task.id.encode(), partition=0)
 
@@ -257,14 +261,17 @@ class AsyncRedrives:
         edit: EditFunction | None,
         on_progress: OnProgress | None,
     ) -> RedriveTask:
-        topic = TaskTopic(self._config, admin)
+        topic = TaskTopic(self._clients, admin)
         source = (await self.task(task_id)).plan.source
-        sending = Sending(self._config, source, task_id)
+        sending = Sending(self._clients, source, task_id)
         try:
             # From here on nobody else sends letters of this topic, and all that was sent is known.
             await sending.start()
             book = await topic.read(wait_until_stable=True)
             task = require_task(book, task_id)
+            if task.progress.state.is_final:
+                # The runner that was thought to be gone has ended it meanwhile.
+                return task
             done = done_ranges(book, source, task.source_id)
             judge = Judge(task.plan, Targets(admin), done, edit)
             ranges = {
@@ -272,11 +279,14 @@ class AsyncRedrives:
                 for partition in task.spans
             }
             async with (
-                letter_consumer(self._config) as letters,
-                order_consumer(self._config) as ordering,
+                self._clients.letter_consumer() as letters,
+                self._clients.order_consumer() as ordering,
             ):
                 reader = LetterReader(letters, source, left_of(task))
                 orders = Orders(ordering, task, book.end)
-                return await Runner(task, sending, judge, reader, orders, ranges, on_progress).run()
+                runner = Runner(
+                    *(task, self._clients, sending, judge, reader, orders, ranges, on_progress)
+                )
+                return await runner.run()
         finally:
             await sending.close()

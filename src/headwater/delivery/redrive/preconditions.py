@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from headwater.base.errors import InvalidConfigError, KafkaError
 from headwater.client.admin.async_admin import AsyncAdmin
 from headwater.client.connection.cluster_metadata import TopicInfo
@@ -43,10 +41,10 @@ def require_task(book: TaskBook, task_id: str) -> RedriveTask:
     return task
 
 
-def require_free(book: TaskBook, source: str, task_id: str | None) -> None:
+def require_free(book: TaskBook, source: str, task_id: str | None, now_ms: int) -> None:
     """Raises if somebody runs another task of the topic."""
     for task in book.tasks():
-        if task.plan.source == source and task.id != task_id and task.is_alive(wall_ms()):
+        if task.plan.source == source and task.id != task_id and task.is_alive(now_ms):
             state = "is paused" if task.progress.state is State.PAUSED else "runs"
             raise InvalidConfigError(
                 f"The task {task.id} of {source!r} {state}: wait for it, or stop it."
@@ -61,7 +59,3 @@ def done_ranges(book: TaskBook, source: str, source_id: str) -> dict[int, Offset
             for partition, ranges in book.ranges_of(task.id).items():
                 found.setdefault(partition, []).extend(ranges)
     return {partition: OffsetRanges(ranges) for partition, ranges in found.items()}
-
-
-def wall_ms() -> int:
-    return time.time_ns() // 1_000_000

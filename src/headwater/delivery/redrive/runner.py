@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from headwater.base.errors import KafkaError
 from headwater.client.consumer.record import ConsumerRecord
+from headwater.delivery.redrive.clients import Clients
 from headwater.delivery.redrive.judgement import Judge, Judged
 from headwater.delivery.redrive.letters.letter_reader import LetterReader, Span
 from headwater.delivery.redrive.outgoing import Outgoing
 from headwater.delivery.redrive.pace import Pace
-from headwater.delivery.redrive.preconditions import wall_ms
 from headwater.delivery.redrive.sending import RefusedError, Sending, TakenOverError
 from headwater.delivery.redrive.tasks.offset_ranges import GrowingRanges
 from headwater.delivery.redrive.tasks.task import BEAT_S, Progress, RedriveTask, State, Wanted
@@ -45,6 +44,7 @@ class Runner:
     def __init__(
         self,
         task: RedriveTask,
+        clients: Clients,
         sending: Sending,
         judge: Judge,
         reader: LetterReader,
@@ -53,6 +53,7 @@ class Runner:
         on_progress: OnProgress | None,
     ) -> None:
         self._task = task
+        self._clients = clients
         self._sending = sending
         self._judge = judge
         self._reader = reader
@@ -112,11 +113,11 @@ class Runner:
         judged = await self._judge.judge(records)
         for portion in _portions(judged, self._pace.sent_letters):
             sent_count = sum(each.outgoing is not None for each in portion)
-            wait_s = self._pace.wait_s(time.monotonic()) if sent_count else 0.0
+            wait_s = self._pace.wait_s(self._clients.now_s()) if sent_count else 0.0
             if wait_s > 0:
                 await self._wait(wait_s)
             await self._send(portion)
-            self._pace.sent(sent_count, time.monotonic())
+            self._pace.sent(sent_count, self._clients.now_s())
         # Behind the last letter: there may be offsets that are no letters.
         self._progress.positions.update(positions)
 
@@ -124,7 +125,7 @@ class Runner:
         """All in one transaction; if one is refused, by halves until it is found."""
         progress, ranges = self._progress.copy(), _copied(self._ranges, judged)
         progress.state = State.RUNNING
-        progress.beat_ms = wall_ms()
+        progress.beat_ms = self._clients.wall_ms()
         for each in judged:
             _count(each, progress, ranges)
         letters = [each.outgoing for each in judged if each.outgoing is not None]
@@ -166,7 +167,7 @@ class Runner:
         self._is_doubtful = False
         self._progress = progress
         self._ranges |= ranges
-        self._beat_at_s = time.monotonic()
+        self._beat_at_s = self._clients.now_s()
         if self._on_progress is not None:
             self._on_progress(self._now())
 
@@ -181,7 +182,7 @@ class Runner:
                 raise _StoppedError
             state = State.RUNNING if wanted is Wanted.RUNNING else State.PAUSED
             has_changed = state is not self._progress.state
-            if has_changed or time.monotonic() - self._beat_at_s >= BEAT_S:
+            if has_changed or self._clients.now_s() - self._beat_at_s >= BEAT_S:
                 await self._tell(state)
             if state is State.RUNNING:
                 return
@@ -189,8 +190,8 @@ class Runner:
 
     async def _wait(self, wait_s: float) -> None:
         """Let time pass, and obey meanwhile."""
-        end_s = time.monotonic() + wait_s
-        while (left_s := end_s - time.monotonic()) > 0:
+        end_s = self._clients.now_s() + wait_s
+        while (left_s := end_s - self._clients.now_s()) > 0:
             await asyncio.sleep(min(left_s, _ORDERS_S))
             await self._obey()
 
@@ -199,7 +200,7 @@ class Runner:
     async def _tell(self, state: State, error: str | None = None) -> None:
         """Write how the task is, in a transaction of its own."""
         progress = self._progress.copy()
-        progress.state, progress.error, progress.beat_ms = state, error, wall_ms()
+        progress.state, progress.error, progress.beat_ms = state, error, self._clients.wall_ms()
         await self._transact([], progress, {})
 
     async def _leave(self, state: State, error: str | None) -> None:

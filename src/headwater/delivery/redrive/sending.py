@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from headwater.base.errors import ErrorCode, KafkaError
-from headwater.client.producer.async_producer import AsyncProducer
+from headwater.delivery.redrive.clients import Clients
 from headwater.delivery.redrive.outgoing import Outgoing
 from headwater.delivery.redrive.tasks.offset_ranges import GrowingRanges
 from headwater.delivery.redrive.tasks.task import Progress
@@ -58,12 +58,10 @@ class RefusedError(Exception):
 class Sending:
     """Owns the producer of a task."""
 
-    def __init__(self, config: Mapping[str, object], source: str, task_id: str) -> None:
+    def __init__(self, clients: Clients, source: str, task_id: str) -> None:
         self._task_id = task_id
         self._source = source
-        self._producer = AsyncProducer(
-            {**config, **_PRODUCER, "transactional.id": _ID_PREFIX + source}
-        )
+        self._producer = clients.producer({**_PRODUCER, "transactional.id": _ID_PREFIX + source})
 
     async def start(self) -> None:
         """Nothing that an earlier runner did is undecided when this returns."""

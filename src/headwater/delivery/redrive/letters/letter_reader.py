@@ -27,8 +27,10 @@ class Span(NamedTuple):
     end: int
 
 
-def letter_consumer(config: Mapping[str, object]) -> AsyncConsumer:
-    return AsyncConsumer({**config, **_CONSUMER})
+def letter_consumer(
+    config: Mapping[str, object], kind: type[AsyncConsumer] = AsyncConsumer
+) -> AsyncConsumer:
+    return kind({**config, **_CONSUMER})
 
 
 class LetterReader:

@@ -7,7 +7,6 @@ heard of for a while is gone; its task is interrupted, and can be carried on by 
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -184,7 +183,3 @@ class RedriveTask:
             int(document["created_ms"]),
             Wanted(document["wanted"]),
         )
-
-
-def make_task_id() -> str:
-    return uuid.uuid4().hex[:8]

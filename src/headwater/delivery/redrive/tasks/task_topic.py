@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -25,7 +23,8 @@ from headwater.client.connection.cluster_metadata import TopicInfo
 from headwater.client.consumer.async_consumer import AsyncConsumer
 from headwater.client.consumer.record import ConsumerRecord
 from headwater.client.errors import DeadlineError
-from headwater.delivery.redrive.letters.letter_reader import LetterReader, Span, letter_consumer
+from headwater.delivery.redrive.clients import Clients
+from headwater.delivery.redrive.letters.letter_reader import LetterReader, Span
 from headwater.delivery.redrive.tasks.offset_ranges import pairs
 from headwater.delivery.redrive.tasks.task import Progress, RedriveTask
 
@@ -107,8 +106,8 @@ class TaskBook:
 class TaskTopic:
     """Reads the topic, and has it made when there is a first task."""
 
-    def __init__(self, config: Mapping[str, object], admin: AsyncAdmin) -> None:
-        self._config = config
+    def __init__(self, clients: Clients, admin: AsyncAdmin) -> None:
+        self._clients = clients
         self._admin = admin
 
     async def have(self, source: TopicInfo) -> None:
@@ -134,8 +133,8 @@ class TaskTopic:
         """What stands there. With a wait, nothing is undecided that was written before."""
         if not await self.is_there():
             return TaskBook()
-        uncommitted = order_consumer(self._config)
-        committed = letter_consumer(self._config)
+        uncommitted = self._clients.order_consumer()
+        committed = self._clients.letter_consumer()
         async with uncommitted, committed:
             end = (await uncommitted.end_offsets([_PARTITION]))[_PARTITION]
             stable = (await committed.end_offsets([_PARTITION]))[_PARTITION]
@@ -151,29 +150,17 @@ class TaskTopic:
             return book
 
     async def _wait_until_stable(self, committed: AsyncConsumer, end: int) -> int:
-        deadline_s = time.monotonic() + _STABLE_S
+        deadline_s = self._clients.now_s() + _STABLE_S
         while True:
             stable = (await committed.end_offsets([_PARTITION]))[_PARTITION]
             if stable >= end:
                 return stable
-            if time.monotonic() > deadline_s:
+            if self._clients.now_s() > deadline_s:
                 raise DeadlineError(
                     f"A transaction in {TASK_TOPIC} has been open for {_STABLE_S:.0f} s: see "
                     "`headwater transactions find-hanging`."
                 )
             await asyncio.sleep(_STABLE_POLL_S)
-
-
-def order_consumer(config: Mapping[str, object]) -> AsyncConsumer:
-    """Reads orders, which no transaction holds up."""
-    return AsyncConsumer(
-        {
-            **config,
-            "isolation.level": "read_uncommitted",
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-        }
-    )
 
 
 class Orders:
