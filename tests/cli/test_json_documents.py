@@ -57,6 +57,8 @@ def test_topics_are_listed_and_described(running: RunningBroker) -> None:
             "leader_epoch": partitions[number]["leader_epoch"],
             "replicas": [4],
             "isr": [4],
+            "adding": [],
+            "removing": [],
             "elr": [],
             "last_known_elr": [],
         }
