@@ -26,7 +26,7 @@ _MAY_IMPORT: dict[str, frozenset[str]] = {
     **{layer: frozenset(_SERVER[:depth]) for depth, layer in enumerate(_SERVER)},
     "client": frozenset({"base", "wire", "net"}),
     "delivery": frozenset({*_SERVER, "client"}),
-    "pipeline": frozenset({"base", "client", "java"}),
+    "pipeline": frozenset({"base", "client", "delivery", "java"}),
     "console": frozenset({"base", "client"}),
     # Programs in Java that run beside Headwater, and ZooKeeper's servers, which are one.
     "java": frozenset({"base"}),

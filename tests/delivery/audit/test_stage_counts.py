@@ -54,3 +54,34 @@ def test_what_there_is_no_counter_for_is_told() -> None:
 def test_what_is_no_row_is_none() -> None:
     for value in (b"", b"{}", b"[1]", b'{"version": 1, "tier": "stage"}'):
         assert decode_stage_row(value) is None
+
+
+def test_of_what_is_published_again_the_last_counts() -> None:
+    def published(time_ms: int, sequence: int, counted: dict[int, int]) -> list[dict[str, Any]]:
+        counts = StageCounts(10)
+        for at_ms, count in counted.items():
+            counts.add("a", 0, at_ms, count, 0, at_ms)
+        return counts.take({**NAMES, "sequence": sequence, "time": time_ms})
+
+    rows = [*published(1, 1, {5: 3}), *published(1, 2, {5: 1}), *published(2, 1, {15: 2, 25: 2})]
+    for told in (rows, rows[::-1]):
+        [found] = sum_stages(told, "a", 0, 100)
+        assert found.count_by_bucket == {0: 1, 10: 2, 20: 2}
+    # Also if the last is of times that nobody asks for.
+    [found] = sum_stages(rows, "a", 0, 10)
+    assert found.count == 1
+
+
+def test_rows_of_several_are_added_up() -> None:
+    parts = StageCounts(10, counters_max=1), StageCounts(10)
+    parts[0].add("a", 0, 5, 3, 30, 9)
+    parts[0].add("a", 1, 5, 7, 0, 9)
+    parts[1].add("a", 0, 2, 1, 10, 100, 2)
+    whole = StageCounts(10)
+    for part in parts:
+        for row in part.take({}):
+            whole.add_row(row)
+    [row] = whole.take({})
+    assert (row["count"], row["bytes"], row["given_up_count"]) == (4, 40, 2)
+    assert (row["time_min"], row["time_max"], row["latency_ms_max"]) == (2, 5, 98)
+    assert row["uncounted_count"] == 7

@@ -13,7 +13,6 @@ A crash loses the counts of the last bucket, and with `flush()` only what came a
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import socket
 import threading
@@ -25,9 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self, Unpack
 
 from headwater.base.audit_id import audit_id_of
 from headwater.base.errors import KafkaError
-from headwater.client.admin import Admin, NewTopic
 from headwater.client.errors import ClientClosedError
-from headwater.client.kafka_errors import TopicAlreadyExistsError
 from headwater.client.producer.producer import Producer
 from headwater.client.settings.admin_settings import ADMIN_SETTINGS
 from headwater.client.settings.typed import ProducerSettings
@@ -38,6 +35,7 @@ from headwater.delivery.audit.stage_rows import (
     StageRecord,
     encode_stage_row,
 )
+from headwater.delivery.audit.stage_topic import ensure_stages_topic
 
 if TYPE_CHECKING:
     from headwater.client.consumer.record import ConsumerRecord
@@ -47,7 +45,6 @@ _logger = logging.getLogger("headwater.delivery")
 
 #: As brokers have it by default.
 BUCKET_MS: Final = 60_000
-_RETENTION_MS: Final = 7 * 24 * 3600 * 1000
 #: So many rows may wait to be written; what comes then stays in the counters.
 _WAITING_ROWS_MAX: Final = 20_000
 
@@ -233,7 +230,8 @@ class AuditStage:
         if not self._waiting:
             return
         if not self._has_topic:
-            self._ensure_topic()
+            ensure_stages_topic(self._admin_config, self._topic)
+            self._has_topic = True
         futures = [self._producer.send(self._topic, value, key=key) for key, value in self._waiting]
         self._producer.flush(timeout_s)
         failures = [
@@ -260,12 +258,6 @@ class AuditStage:
             }
             rows = self._counts.take(names)
         self._waiting += map(encode_stage_row, rows)
-
-    def _ensure_topic(self) -> None:
-        configs = {"cleanup.policy": "compact,delete", "retention.ms": str(_RETENTION_MS)}
-        with Admin(self._admin_config) as admin, contextlib.suppress(TopicAlreadyExistsError):
-            admin.create_topics([NewTopic(self._topic, 1, configs=configs)])
-        self._has_topic = True
 
 
 def _size(content: object) -> int:

@@ -66,6 +66,17 @@ class StageCounts:
         found.time_max = max(found.time_max, time_ms)
         found.latency_ms_max = max(found.latency_ms_max, now_ms - time_ms)
 
+    def add_row(self, row: Row) -> None:
+        """What others have counted, as `take` has given it."""
+        topic, partition = row["topic"], row["partition"]
+        first_ms, last_ms = row["time_min"], row["time_max"]
+        count, given_up_count = row["count"], row["given_up_count"]
+        seen_ms = first_ms + row["latency_ms_max"]
+        self.add(topic, partition, first_ms, count, row["bytes"], seen_ms, given_up_count)
+        self.add(topic, partition, last_ms, 0, 0, last_ms)
+        if uncounted := row["uncounted_count"]:
+            self._uncounted[topic] = self._uncounted.get(topic, 0) + uncounted
+
     def take(self, names: Row) -> list[Row]:
         """A row for each counter, which then begins anew."""
         rows = []

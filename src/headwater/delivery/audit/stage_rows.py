@@ -2,7 +2,9 @@
 
 Each row counts what was seen since the row before it, so whoever adds rows up counts each record
 once. The key names a row by the stage's process and a sequence: a row that was sent twice, because
-nobody answered, is one row. Names are those of the rows of `__audit`.
+nobody answered, is one row. Who counts a piece of work anew, such as a batch that Spark runs again,
+tells it under the same process and sequence, and what was told last counts. Names are those of the
+rows of `__audit`.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ VERSION: Final = 1
 
 Row: TypeAlias = dict[str, Any]
 
+#: What names all rows that were published together.
+_PUBLICATION: Final = ("tier", "stage", "host", "process", "sequence")
 #: What names a row.
 _NAMES: Final = (
     "tier",
@@ -87,9 +91,16 @@ def sum_stages(rows: Iterable[Row], topic: str, from_ms: int, to_ms: int) -> lis
     """Rows added up by stage, for buckets that begin in [from_ms, to_ms)."""
     sums: dict[tuple[str, str], StageSum] = {}
     seen: set[tuple[object, ...]] = set()
-    for row in rows:
+    told = list(rows)
+    last_ms: dict[tuple[object, ...], int] = {}
+    for row in told:
+        name = _publication(row)
+        last_ms[name] = max(last_ms.get(name, 0), _number(row, "time"))
+    for row in told:
         start_ms = row["time_bucket_start"]
         if row["topic"] != topic or not from_ms <= start_ms < to_ms:
+            continue
+        if _number(row, "time") < last_ms[_publication(row)]:
             continue
         name = tuple(row[each] for each in _NAMES)
         if name in seen:
@@ -104,6 +115,10 @@ def sum_stages(rows: Iterable[Row], topic: str, from_ms: int, to_ms: int) -> lis
         total.latency_ms_max = max(total.latency_ms_max, _number(row, "latency_ms_max"))
         total.count_by_bucket[start_ms] = total.count_by_bucket.get(start_ms, 0) + row["count"]
     return [total for _, total in sorted(sums.items())]
+
+
+def _publication(row: Row) -> tuple[object, ...]:
+    return tuple(row[each] for each in _PUBLICATION)
 
 
 def _number(row: Row, name: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,8 @@ class HeadwaterBatchReader(PromptTask, DataSourceReader):
         check_schema(schema)
         self._settings = parse_source_settings(options, Mode.BATCH)
         self._schema = schema
+        #: Frames that are read twice are counted twice.
+        self._run = f"read.{uuid.uuid4()}"
 
     def partitions(self) -> list[InputPartition]:
         settings = self._settings
@@ -54,4 +57,4 @@ class HeadwaterBatchReader(PromptTask, DataSourceReader):
         return [RangePartition(each) for each in ranges]
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
-        return read_range(partition, self._settings, self._schema)
+        return read_range(partition, self._settings, self._schema, lambda: self._run)

@@ -20,6 +20,8 @@ from headwater.base.errors import InvalidConfigError
 
 KAFKA_PREFIX: Final = "kafka."
 BOOTSTRAP_OPTION: Final = "kafka.bootstrap.servers"
+#: Both for reading and for writing.
+AUDIT_STAGE_OPTION: Final = "headwater.audit.stage"
 
 _UNIT_MS: Final = {
     "": 1,
@@ -133,6 +135,18 @@ def client_settings(options: Mapping[str, str]) -> dict[str, str]:
         for name, value in options.items()
         if name.lower().startswith(KAFKA_PREFIX)
     }
+
+
+def stage_name(options: Mapping[str, str]) -> str:
+    """The audit stage that is counted; empty for none."""
+    for name, value in options.items():
+        if name.lower() == AUDIT_STAGE_OPTION:
+            if not value.strip():
+                raise OptionError(
+                    f"The option '{AUDIT_STAGE_OPTION}' cannot be empty: it names a stage."
+                )
+            return value.strip()
+    return ""
 
 
 def integer_option(name: str, text: str, lower: int = 1) -> int:

@@ -9,7 +9,7 @@ what the first task leaves behind, all modules above all, is put out of the coll
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from pyspark import TaskContext
@@ -25,9 +25,12 @@ from headwater.pipeline.connector.data_loss import DataLossReport, aged_out, bey
 from headwater.pipeline.connector.offset_ranges import OffsetRange
 from headwater.pipeline.connector.record_schema import HEADERS
 from headwater.pipeline.connector.source_settings import SourceSettings
+from headwater.pipeline.stages.source_counts import SourceCounts, query_of_task
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from headwater.client.columns.decoding.decoded_columns import RecordColumns
 
 #: So many clusters, or kinds of settings, are worth keeping connections to.
 _CLIENTS_MAX: Final = 4
@@ -47,13 +50,30 @@ class RangePartition(InputPartition):
 
 
 def read_range(
-    partition: InputPartition, settings: SourceSettings, schema: StructType
+    partition: InputPartition,
+    settings: SourceSettings,
+    schema: StructType,
+    query: Callable[[], str] = query_of_task,
 ) -> Iterator[pyarrow.RecordBatch]:
-    """The rows of a task's range."""
+    """The rows of a task's range; only counts of an audit stage tell whose they are."""
     # Spark makes a task of its own for a query that has none.
     if not isinstance(partition, RangePartition):
         return
-    offsets = partition.offsets
+    if not settings.audit_stage:
+        yield from _read_range(partition.offsets, settings, schema, lambda _: None)
+        return
+    counts = SourceCounts(settings.audit_stage, query(), partition.offsets)
+    yield from _read_range(partition.offsets, settings, schema, counts.add)
+    # Not before: who reads a part of the rows only does not have the rest.
+    counts.publish(settings.client)
+
+
+def _read_range(
+    offsets: OffsetRange,
+    settings: SourceSettings,
+    schema: StructType,
+    count: Callable[[RecordColumns], object],
+) -> Iterator[pyarrow.RecordBatch]:
     topic_partition, position, end = offsets.topic_partition, offsets.start, offsets.end
     arrow_schema = to_arrow_schema(schema, timezone="UTC")
     with_headers = HEADERS in schema.names
@@ -63,6 +83,7 @@ def read_range(
         reading = client.read(topic_partition, position, end, with_headers=with_headers)
         try:
             for columns in reading:
+                count(columns)
                 part = ArrowPart(*topic_partition, columns)
                 yield columns_to_arrow([part], arrow_schema)
             _freeze_garbage()

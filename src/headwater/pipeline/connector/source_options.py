@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from headwater.pipeline.connector.option_table import BOOTSTRAP_OPTION, Mode, Option, OptionTable
+from headwater.pipeline.connector.option_table import (
+    AUDIT_STAGE_OPTION,
+    BOOTSTRAP_OPTION,
+    Mode,
+    Option,
+    OptionTable,
+)
 
 _BATCH, _STREAM = Mode.BATCH, Mode.STREAM
 _NO_GROUP = "Tasks read ranges of offsets that the driver has planned, without a consumer group."
@@ -65,6 +71,8 @@ SOURCE_OPTIONS: Final = OptionTable("reading", [
     Option("headwater.group", "The consumer group under which the progress of this source is "
            "committed by `report_lag`, and where `startingOffsets=group` begins.",
            "derived from the query's name, for report_lag"),
+    Option(AUDIT_STAGE_OPTION, "Count what is read under this name, for `headwater audit topic`: "
+           "each range of a query once, whatever is tried again.", "not counted"),
     Option("headwater.columns", "The columns to read, with commas between them; the others are not "
            "even decoded. A schema with a part of the columns does the same.",
            "all, and headers with includeHeaders"),

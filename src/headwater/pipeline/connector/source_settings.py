@@ -21,6 +21,7 @@ from headwater.pipeline.connector.option_table import (
     client_settings,
     duration_option_ms,
     integer_option,
+    stage_name,
 )
 from headwater.pipeline.connector.positions import (
     Place,
@@ -74,6 +75,8 @@ class SourceSettings:
     lookup_retries: int
     lookup_interval_ms: int
     group: str
+    #: Empty to count nothing.
+    audit_stage: str = ""
 
     @property
     def bootstrap_servers(self) -> str:
@@ -124,6 +127,7 @@ def parse_source_settings(options: Mapping[str, str], mode: Mode) -> SourceSetti
         lookup_retries=reader.integer("fetchOffset.numRetries", 3, lower=0),
         lookup_interval_ms=reader.integer("fetchOffset.retryIntervalMs", 10, lower=0),
         group=group,
+        audit_stage=stage_name(options),
     )
 
 

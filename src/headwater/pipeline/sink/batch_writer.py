@@ -23,6 +23,7 @@ from headwater.pipeline.sink.plain_write import write_rows
 from headwater.pipeline.sink.sink_options import parse_sink_settings
 from headwater.pipeline.sink.sink_rows import check_schema
 from headwater.pipeline.spark.prompt_task import PromptTask
+from headwater.pipeline.stages.sink_counts import publish_batch
 
 if TYPE_CHECKING:
     import pyarrow
@@ -51,6 +52,7 @@ class HeadwaterBatchWriter(PromptTask, DataSourceArrowWriter):
         return write_task(place, self._settings, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        publish_batch(self._settings, _BATCH, messages)
         if self._settings.is_exactly_once:
             is_last = not self._settings.write_id
             commit_batch(_BATCH, self._settings, messages, is_last=is_last)

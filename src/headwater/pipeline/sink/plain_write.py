@@ -17,6 +17,7 @@ from headwater.pipeline.sink.failed_rows import WriteName, failed_rows
 from headwater.pipeline.sink.producer_cache import PRODUCERS
 from headwater.pipeline.sink.record_sender import RecordSender
 from headwater.pipeline.sink.sink_options import SinkSettings
+from headwater.pipeline.stages.sink_counts import SinkCounts, TaskCounts
 
 if TYPE_CHECKING:
     import pyarrow
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 class RowsWritten(WriterCommitMessage):
     row_count: int
     failed_count: int = 0
+    #: None without an audit stage.
+    counts: TaskCounts | None = None
 
 
 def write_rows(
@@ -33,14 +36,16 @@ def write_rows(
     batches: Iterator[pyarrow.RecordBatch],
     name: Callable[[], WriteName],
 ) -> RowsWritten:
-    """What a task does. Only dead letters tell the name of the write."""
+    """What a task does. Only dead letters and counts tell the name of the write."""
     with ExitStack() as open_clients:
         producer = open_clients.enter_context(PRODUCERS.borrowed(settings.client))
         failed = None
         if settings.tolerance is not None:
             admin = open_clients.enter_context(Admin(settings.admin_settings()))
             failed = failed_rows(settings, settings.tolerance, producer, admin, name())
-        sender = RecordSender(producer, settings.topic, failed)
+        counts = SinkCounts() if settings.audit_stage else None
+        sender = RecordSender(producer, settings.topic, failed, counts)
         sender.send_all(batches)
         sender.finish()
-    return RowsWritten(sender.row_count, sender.failed_count)
+    told = None if counts is None else counts.of_task(name().query)
+    return RowsWritten(sender.row_count, sender.failed_count, told)

@@ -16,6 +16,7 @@ from headwater.client.producer.producer import Producer
 from headwater.pipeline.sink.failed_rows import FailedRows
 from headwater.pipeline.sink.sink_errors import WriteFailedError
 from headwater.pipeline.sink.sink_rows import group_rows
+from headwater.pipeline.stages.sink_counts import SinkCounts
 
 if TYPE_CHECKING:
     import pyarrow
@@ -27,15 +28,21 @@ _LOOK_AFTER: Final = 64
 class RecordSender:
     """For one task. `topic` goes before the column of that name.
 
-    Rows that cannot be written go where `failed` says; without it they raise.
+    Rows that cannot be written go where `failed` says; without it they raise. What is written is
+    told to `counts`.
     """
 
     def __init__(
-        self, producer: Producer, topic: str | None, failed: FailedRows | None = None
+        self,
+        producer: Producer,
+        topic: str | None,
+        failed: FailedRows | None = None,
+        counts: SinkCounts | None = None,
     ) -> None:
         self._producer = producer
         self._topic = topic
         self._failed = failed
+        self._counts = counts
         self._under_way: list[tuple[str, DeliveryGroup]] = []
         self.row_count = 0
 
@@ -74,10 +81,15 @@ class RecordSender:
         self._under_way.append((topic, delivery))
 
     def _look(self) -> None:
+        left = []
         for topic, delivery in self._under_way:
-            if delivery.done() and (error := delivery.exception(0)) is not None:
+            if not delivery.done():
+                left.append((topic, delivery))
+            elif (error := delivery.exception(0)) is not None:
                 raise _failed(topic, error) from error
-        self._under_way = [found for found in self._under_way if not found[1].done()]
+            elif self._counts is not None:
+                self._counts.add(delivery)
+        self._under_way = left
 
 
 def _failed(topic: str, error: KafkaError) -> WriteFailedError:

@@ -12,6 +12,7 @@ from headwater.client.settings.admin_settings import ADMIN_SETTINGS
 from headwater.client.settings.client_config import parse_settings
 from headwater.client.settings.producer_settings import PRODUCER_SETTINGS, check_producer_settings
 from headwater.pipeline.connector.option_table import (
+    AUDIT_STAGE_OPTION,
     BOOTSTRAP_OPTION,
     Direction,
     Mode,
@@ -21,6 +22,7 @@ from headwater.pipeline.connector.option_table import (
     boolean_option,
     choice_option,
     client_settings,
+    stage_name,
 )
 
 _BYTES: Final = "keys and values are written as they are; make bytes or text of them before."
@@ -45,6 +47,9 @@ SINK_OPTIONS: Final = OptionTable("writing", [
            "exactly once, a write whose name was used before is recognised as done and writes "
            "nothing. A stream needs none: its checkpoint names it.",
            "a new one for each write", direction=_WRITE, mode=_BATCH),
+    Option(AUDIT_STAGE_OPTION, "Count what is written under this name, for `headwater audit "
+           "topic`: each batch of a query once, whatever is tried again.", "not counted",
+           direction=_WRITE),
     Option(_TOLERANCE, "What becomes of a row that cannot be written, by its topic, its "
            "partition, its headers or its size: `none` has it fail the query, `all` has it go to "
            "the dead-letter topic. The name is Kafka Connect's.", "none", direction=_WRITE),
@@ -107,6 +112,8 @@ class SinkSettings:
     write_id: str
     #: None has a row that fails fail the task.
     tolerance: Tolerance | None = None
+    #: Empty to count nothing.
+    audit_stage: str = ""
 
     def admin_settings(self) -> dict[str, str]:
         return {name: value for name, value in self.client.items() if name in ADMIN_SETTINGS}
@@ -142,7 +149,7 @@ def parse_sink_settings(options: Mapping[str, str], mode: Mode) -> SinkSettings:
             "The option 'headwater.writeId' needs 'headwater.exactlyOnce=true': without it a "
             "write that is repeated cannot be recognised."
         )
-    return SinkSettings(client, topic, is_exactly_once, write_id, tolerance)
+    return SinkSettings(client, topic, is_exactly_once, write_id, tolerance, stage_name(options))
 
 
 def _letter_topic(values: Mapping[str, str], topic: str | None) -> str:

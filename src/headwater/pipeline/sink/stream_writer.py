@@ -23,6 +23,7 @@ from headwater.pipeline.sink.plain_write import write_rows
 from headwater.pipeline.sink.sink_options import parse_sink_settings
 from headwater.pipeline.sink.sink_rows import check_schema
 from headwater.pipeline.spark.prompt_task import PromptTask
+from headwater.pipeline.stages.sink_counts import publish_batch
 
 if TYPE_CHECKING:
     import pyarrow
@@ -47,6 +48,8 @@ class HeadwaterStreamWriter(PromptTask, DataSourceStreamArrowWriter):
         return write_task(_place(), self._settings, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        # Before the decision: if the batch is run again, it counts again, unless it was decided.
+        publish_batch(self._settings, batchId, messages)
         if self._settings.is_exactly_once:
             commit_batch(batchId, self._settings, messages)
         report_failed(self._settings, batchId, messages)

@@ -45,8 +45,6 @@ class ProduceBatch:
         "_callbacks",
         "_on_delivery",
         "_parent",
-        "_parts",
-        "_section",
         "_stamp",
         "attempt_count",
         "base_offset",
@@ -63,8 +61,10 @@ class ProduceBatch:
         "not_before_s",
         "opened_s",
         "order",
+        "parts",
         "record_errors",
         "reserved_bytes",
+        "section",
         "size_bytes",
         "timestamps",
         "topic_partition",
@@ -103,13 +103,13 @@ class ProduceBatch:
         self.error: KafkaError | None = None
         #: What the broker says about single records of a batch that it refused.
         self.record_errors: Mapping[int, KafkaError] = {}
-        self._section: RecordSection | None = None
+        self.section: RecordSection | None = None
         #: Producer id, epoch and sequence in `data`; None as long as that has no checksum either.
         self._stamp: tuple[int, int, int] | None = None
         self._on_delivery: list[tuple[int, OnDelivery]] | None = None
         self._callbacks: list[Callable[[ProduceBatch], object]] = []
         self._parent: ProduceBatch | None = None
-        self._parts: tuple[ProduceBatch, ...] = ()
+        self.parts: tuple[ProduceBatch, ...] = ()
 
     @classmethod
     def of_section(
@@ -121,7 +121,7 @@ class ProduceBatch:
     ) -> ProduceBatch:
         """A batch of records that are encoded already."""
         batch = cls(topic_partition, opened_s, reserved_bytes)
-        batch._section = section
+        batch.section = section
         batch.size_bytes += len(section.data)
         return batch
 
@@ -130,7 +130,7 @@ class ProduceBatch:
 
     @property
     def record_count(self) -> int:
-        return len(self.timestamps) if self._section is None else self._section.record_count
+        return len(self.timestamps) if self.section is None else self.section.record_count
 
     # -- filling ---------------------------------------------------------------------------------
 
@@ -169,7 +169,7 @@ class ProduceBatch:
         """Make `data`, once, for `stamp` to finish; raises what is wrong with a record."""
         if self.data is not None:
             return
-        section = self._section
+        section = self.section
         if section is None:
             section = RecordSection(
                 encode_records(self.timestamps, self.keys, self.values, self.headers),
@@ -199,12 +199,12 @@ class ProduceBatch:
         """Two batches to be sent instead; this one ends when both have."""
         count = self.record_count
         check(count > 1, "a batch of one record cannot be split")
-        if self._section is not None:
+        if self.section is not None:
             self._unpack()
-            self._section = None
+            self.section = None
         middle = count // 2
         parts = (self._part(0, 0, middle), self._part(1, middle, count))
-        self._parts = parts
+        self.parts = parts
         return parts
 
     def _part(self, number: int, first: int, last: int) -> ProduceBatch:
@@ -252,7 +252,7 @@ class ProduceBatch:
     def outcome(self, index: int) -> RecordMetadata | KafkaError:
         """What became of a record, once the batch is done."""
         check(self.is_done, "the outcome of a batch was asked for before its end")
-        for part in self._parts:
+        for part in self.parts:
             if index < part.record_count:
                 return part.outcome(index)
             index -= part.record_count
@@ -260,18 +260,18 @@ class ProduceBatch:
             return self.record_errors.get(index, self.error)
         timestamp = self.log_append_time_ms
         if timestamp == NO_TIMESTAMP:
-            section = self._section
+            section = self.section
             timestamp = self.timestamps[index] if section is None else section.base_timestamp
         offset = self.base_offset if self.base_offset == NO_OFFSET else self.base_offset + index
         return RecordMetadata(*self.topic_partition, offset, timestamp)
 
     def _end(self) -> None:
         check(not self.is_done, "%r came to an end twice", self)
-        if not self._parts:
+        if not self.parts:
             # Futures may be kept for long, and must not keep the records.
             self.values, self.keys, self.headers, self.data = [], None, None, None
-            if (section := self._section) is not None:
-                self._section = RecordSection(b"", *section[1:])
+            if (section := self.section) is not None:
+                self.section = RecordSection(b"", *section[1:])
         with _waiting:
             self.is_done = True
             callbacks, self._callbacks = self._callbacks, []
@@ -281,8 +281,8 @@ class ProduceBatch:
         for callback in callbacks:
             callback(self)
         parent = self._parent
-        if parent is not None and all(part.is_done for part in parent._parts):
-            parent.error = next(filter(None, (part.error for part in parent._parts)), None)
+        if parent is not None and all(part.is_done for part in parent.parts):
+            parent.error = next(filter(None, (part.error for part in parent.parts)), None)
             parent._end()
 
     def _tell(self, index: int, on_delivery: OnDelivery) -> None:

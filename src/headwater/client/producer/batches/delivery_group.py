@@ -11,6 +11,7 @@ from headwater.client.errors import DeadlineError
 from headwater.client.given_items import given_seconds
 from headwater.client.producer.batches.batch import ProduceBatch
 from headwater.client.producer.batches.delivery_future import done_on_loop
+from headwater.client.producer.batches.written_batch import WrittenBatch, written_batches
 from headwater.client.producer.record_metadata import RecordMetadata
 
 
@@ -36,6 +37,10 @@ class DeliveryGroup:
         """Wait until it is known what became of all, and return the first error, if any."""
         self._wait(timeout_s)
         return next((batch.error for batch in self._batches if batch.error is not None), None)
+
+    def written(self) -> list[WrittenBatch]:
+        """The batches of records that brokers have taken, once all is done without an error."""
+        return [written for batch in self._batches for written in written_batches(batch)]
 
     def add_done_callback(self, callback: Callable[[DeliveryGroup], object]) -> None:
         """Have it called with this group when all is done, at once if that is so."""

@@ -29,6 +29,7 @@ from headwater.pipeline.sink.failed_rows import WriteName, failed_rows
 from headwater.pipeline.sink.record_sender import RecordSender
 from headwater.pipeline.sink.sink_errors import NoTwoPhaseCommitError
 from headwater.pipeline.sink.sink_options import SinkSettings
+from headwater.pipeline.stages.sink_counts import SinkCounts, TaskCounts
 
 if TYPE_CHECKING:
     import pyarrow
@@ -62,6 +63,8 @@ class TaskDone(WriterCommitMessage):
     written: Written | None
     row_count: int
     failed_count: int = 0
+    #: None without an audit stage, or if the batch had been decided before.
+    counts: TaskCounts | None = None
 
 
 class TaskShell:
@@ -77,6 +80,7 @@ class TaskShell:
         self._producer: Producer | None = None
         self.row_count = 0
         self.failed_count = 0
+        self.counts: TaskCounts | None = None
 
     def close(self) -> None:
         """A transaction that is not completely written is aborted by this; one that is, stays."""
@@ -132,10 +136,13 @@ class TaskShell:
                 self._admin,
                 self._place.write_name,
             )
-        sender = RecordSender(producer, self._settings.topic, failed)
+        counts = SinkCounts() if self._settings.audit_stage else None
+        sender = RecordSender(producer, self._settings.topic, failed, counts)
         sender.send_all(self._rows)
         sender.finish()
         self.row_count, self.failed_count = sender.row_count, sender.failed_count
+        if counts is not None:
+            self.counts = counts.of_task(self._place.query.text)
         state = producer.prepare_transaction()
         halt_at(AFTER_WRITE, self._place.batch)
         return Prepared(self._name, state)
@@ -154,7 +161,9 @@ def write_task(
         written = _drive(shell, place.batch)
     finally:
         shell.close()
-    return TaskDone(place.query, place.run, written, shell.row_count, shell.failed_count)
+    return TaskDone(
+        place.query, place.run, written, shell.row_count, shell.failed_count, shell.counts
+    )
 
 
 def _drive(shell: TaskShell, batch: int) -> Written | None:
