@@ -1,14 +1,16 @@
 """A cluster grows and shrinks under load while its brokers are killed.
 
 Every partition is reassigned, the factor goes from 1 to 3, a fourth broker gets a share and is
-drained again, and replicas move between the directories of brokers; meanwhile brokers and the
-controller die at random moments. Nothing is lost, doubled or out of order, transactions are whole,
-and in the end all replicas are the same bytes.
+emptied again by `headwater brokers drain`, and replicas move between the directories of brokers;
+meanwhile brokers and the controller die at random moments. Nothing is lost, doubled or out of
+order, transactions are whole, and in the end all replicas are the same bytes.
 """
 
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,12 +20,18 @@ import pytest
 
 from headwater.base.errors import KafkaError
 from headwater.base.ids import TopicPartition
-from headwater.client.admin import AdminOperations, NewTopic, ReassignmentOperations, require_all
+from headwater.client.admin import (
+    AdminOperations,
+    NewTopic,
+    ReassignmentOperations,
+    TopicOperations,
+    require_all,
+)
 from headwater.client.connection.cluster_connection import ClusterConnection
-from headwater.testing.broker_process import BrokerProcess
+from headwater.testing.broker_process import BrokerProcess, wait_until
 from tests.cluster_process.conftest import HEADWATER_DISKS
 from tests.support.brokers.headwater_cluster import CLUSTER_SETTINGS, HeadwaterCluster
-from tests.support.brokers.three_brokers import BROKER_IDS, ThreeBrokers
+from tests.support.brokers.three_brokers import BROKER_IDS, SLOW_S, ThreeBrokers
 from tests.support.logs.replica_files import replica_faults
 from tests.support.tiers import rounds
 from tests.support.traffic.directory_mover import DirectoryMover
@@ -93,6 +101,41 @@ class Mover:
             return None  # Whoever was asked has just been killed.
 
 
+def _drain(cluster: HeadwaterCluster, fourth: BrokerProcess) -> None:
+    """`headwater brokers drain`, which is to end well whoever dies meanwhile."""
+    brokers = ",".join(node.bootstrap for node in (*cluster.brokers.values(), fourth))
+    command = [sys.executable, "-m", "headwater", "brokers", "drain", str(_FOURTH), "--yes"]
+    command += ["--watch-seconds", "0", "--moves-per-broker", "2", "-b", brokers]
+    try:
+        drain = subprocess.run(
+            command, check=False, capture_output=True, text=True, timeout=_MOVE_S
+        )
+    except subprocess.TimeoutExpired as late:
+        raise AssertionError(f"{late.stdout!r}\n{late.stderr!r}\n{cluster.logs()}") from late
+    print(drain.stderr)
+    assert drain.returncode == 0, f"{drain.stdout}\n{drain.stderr}\n{cluster.logs()}"
+    assert drain.stdout.endswith("may be stopped for good.\n")
+
+
+def _grow_and_drain(
+    cluster: HeadwaterCluster, mover: Mover, fourth: BrokerProcess, turn: int
+) -> None:
+    mover.move({number: [_FOURTH, *each[:2]] for number, each in _turned(turn).items()})
+    _drain(cluster, fourth)
+
+
+def _partitions_on(cluster: HeadwaterCluster, broker_id: int) -> list[TopicPartition]:
+    async def look(connection: ClusterConnection) -> list[TopicPartition]:
+        return [
+            TopicPartition(topic.name, each.partition)
+            for topic in await TopicOperations(connection).list_topics()
+            for each in topic.partitions
+            if broker_id in each.replicas
+        ]
+
+    return cluster.ask(look)
+
+
 def _turned(by: int, count: int = 3) -> Layout:
     """Each partition on the three brokers, in another order for each number."""
     return {
@@ -127,15 +170,23 @@ def test_nothing_is_lost_while_everything_moves_and_brokers_die(
     transactions = Transactions(cluster, paid, PARTITION_COUNT, seed)
     disks = DirectoryMover(cluster, topics, seed)
     with Traffic(cluster, topic, "own-client", tmp_path) as traffic, transactions, fourth:
+        kill_count = rounds(small=2, full=12)
+        deadline_s = time.monotonic() + _MOVE_S
         with Killer(cluster, seed) as killer, disks:
             for turn in range(rounds(small=1, full=4)):
                 mover.move(_turned(turn, 1))
                 mover.move(_turned(turn))
                 mover.move(_turned(turn + 1))
-                mover.move({number: [_FOURTH, *each[:2]] for number, each in _turned(turn).items()})
-                mover.move(_turned(turn + 2))
-            killer.wait_for(rounds(small=2, full=12))
+                _grow_and_drain(cluster, mover, fourth, turn)
+            # It takes a moment, in which nobody may be killed; so until enough have been.
+            while killer.kill_count < kill_count and time.monotonic() < deadline_s:
+                _grow_and_drain(cluster, mover, fourth, 1)
+            killer.wait_for(kill_count)
             disks.wait_for(rounds(small=2, full=12))
+        # It holds nothing: nobody says so any more, and it has deleted what it had.
+        assert _partitions_on(cluster, _FOURTH) == []
+        held = [fourth.data_dir / f"{each}-{number}" for each in topics for number in _turned(0)]
+        wait_until(lambda: not any(each.exists() for each in held), "all is deleted", SLOW_S)
         assert fourth.stop() == 0, fourth.tail()
         cluster.heal()
         mover.move(_turned(0))
@@ -144,7 +195,4 @@ def test_nothing_is_lost_while_everything_moves_and_brokers_die(
         traffic.finish()
     transactions.check()
     assert replica_faults(cluster, paid, PARTITION_COUNT) == []
-    # Nothing of what it had is left at the broker that was drained.
-    held = [fourth.data_dir / f"{each}-{number}" for each in topics for number in _turned(0)]
-    assert not any(each.exists() for each in held)
     cluster.delete_topics(topics)

@@ -190,7 +190,7 @@ def test_a_throttle_is_shown_and_changed_while_it_moves(bootstrap: str, tmp_path
     moves.write_text(json.dumps({"version": 1, "partitions": rows}))
     begun = run_command(
         *("reassign", "execute", "--reassignment-json-file", moves),
-        *("--throttle", "1kB", *where),
+        *("--throttle", "1kB", "--no-wait", *where),
     )
     assert begun.exit_code == 0, begun.stderr
     for rate, told in ((None, 1_000), ("2kB", 2_000)):

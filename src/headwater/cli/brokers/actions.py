@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+import time
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -18,12 +20,13 @@ from headwater.base.counted import counted
 from headwater.base.errors import ErrorCode, KafkaError
 from headwater.base.printable import listed
 from headwater.cli.brokers.measured_load import measure
-from headwater.cli.brokers.moving import carry_out
+from headwater.cli.brokers.moving import Mover, Pace, usable_pace
 from headwater.cli.brokers.plan_output import print_plan
 from headwater.cli.brokers.restart_check import check_restart
+from headwater.cli.brokers.waiting import RETURN_S, Waiting
 from headwater.cli.output.plain_table import Column, Row, print_rows
 from headwater.cli.output.sizes import size_text
-from headwater.client.admin import BrokerOperations, ReassignmentOperations
+from headwater.client.admin import BrokerOperations
 from headwater.client.connection.cluster_connection import ClusterConnection
 
 _BROKERS: Final = (
@@ -42,6 +45,7 @@ _BROKERS: Final = (
 _NAMED_MAX: Final = 3
 #: A drain looks again so many times whether it was given something new.
 _DRAINS_MAX: Final = 5
+_LOOK_S: Final = 1.0
 
 
 class PlanOptions(NamedTuple):
@@ -89,12 +93,14 @@ async def drain(
     connection: ClusterConnection, broker_id: int, options: PlanOptions, *, is_sure: bool
 ) -> None:
     """Move everything off a broker, so that it may be stopped for good."""
-    load = await measure(connection, options.watch_s)
+    waiting = Waiting()
+    load = await waiting.through(lambda: measure(connection, options.watch_s))
     _require(load, broker_id, is_alive=False)
     for _ in range(_DRAINS_MAX):
-        await _propose(connection, _emptying(load, broker_id), options, is_sure=is_sure)
+        plan = await _emptying_patiently(connection, load, broker_id, waiting)
+        await _propose(connection, plan, options, is_sure=is_sure)
         # New topics may have been put on it while it was being emptied.
-        load = await measure(connection, 0.0)
+        load = await waiting.through(lambda: measure(connection, 0.0))
         late = sum(broker_id in each.replicas for each in load.partitions)
         if not late:
             print(f"Broker {broker_id} holds nothing any more: it may be stopped for good.")
@@ -106,6 +112,28 @@ async def drain(
         f"Broker {broker_id} is given new partitions again and again: set its cordoned.log.dirs to "
         "'*', and drain it again.",
     )
+
+
+async def _emptying_patiently(
+    connection: ClusterConnection, load: ClusterLoad, broker_id: int, waiting: Waiting
+) -> Plan:
+    """How to empty a broker, once those are there that can take what it has.
+
+    Who is away for a restart should not be taken for gone.
+    """
+    deadline_s = time.monotonic() + RETURN_S
+    while True:
+        absent = [b.broker_id for b in load.brokers if not b.is_alive and b.broker_id != broker_id]
+        try:
+            plan = _emptying(load, broker_id)
+            if not plan.unmet or not absent or time.monotonic() > deadline_s:
+                return plan
+        except KafkaError:
+            if not absent or time.monotonic() > deadline_s:
+                raise
+        waiting.tell_absent(absent)
+        await asyncio.sleep(_LOOK_S)
+        load = await waiting.through(lambda: measure(connection, 0.0))
 
 
 def _emptying(load: ClusterLoad, broker_id: int) -> Plan:
@@ -142,7 +170,8 @@ async def balance(
     """Even the load out over all brokers, or only say how."""
     plan = make_plan(await measure(connection, options.watch_s), PlanRequest())
     if is_trial:
-        print_plan(plan, options.rate_bytes, await _throttle(connection, options))
+        pace = await _pace(connection, options)
+        print_plan(plan, options.rate_bytes, pace.throttle_bytes)
         return
     await _propose(connection, plan, options, is_sure=is_sure)
 
@@ -184,8 +213,8 @@ async def _propose(
     connection: ClusterConnection, plan: Plan, options: PlanOptions, *, is_sure: bool
 ) -> None:
     """Show a plan, ask, and carry it out; raises if it cannot do what it is for."""
-    throttle_bytes = await _throttle(connection, options)
-    print_plan(plan, options.rate_bytes, throttle_bytes)
+    pace = await _pace(connection, options)
+    print_plan(plan, options.rate_bytes, pace.throttle_bytes)
     if plan.unmet:
         names = ", ".join(goal.name for goal in plan.unmet)
         raise KafkaError(
@@ -198,14 +227,17 @@ async def _propose(
         if not sys.stdin.isatty():
             raise typer.BadParameter("nobody can be asked here: give --yes.", param_hint="--yes")
         typer.confirm("Move them?", abort=True)
-    await carry_out(connection, plan, options.per_broker, throttle_bytes)
+    await Mover(connection, pace).carry_out(plan.moves)
     print("Done: every new replica is in sync.")
 
 
-async def _throttle(connection: ClusterConnection, options: PlanOptions) -> int | None:
-    """What to begin moves with; None where nothing can be said of it."""
-    is_taken = await ReassignmentOperations(connection).takes_throttles()
-    return options.throttle_bytes if is_taken or options.is_throttle_given else None
+async def _pace(connection: ClusterConnection, options: PlanOptions) -> Pace:
+    return await usable_pace(
+        connection,
+        options.per_broker,
+        options.throttle_bytes,
+        is_throttle_given=options.is_throttle_given,
+    )
 
 
 def _require(load: ClusterLoad, broker_id: int, *, is_alive: bool) -> None:

@@ -9,7 +9,7 @@ import typer
 from headwater.cli.brokers import upkeep_commands
 from headwater.cli.options.cluster import TIMEOUT_MS, BootstrapServer, RequestTimeout, on_cluster
 from headwater.cli.options.json_option import RowsAsJson
-from headwater.cli.options.throttle import OPTION, parse_throttle
+from headwater.cli.options.pace import PER_BROKER, PerBroker, Throttle, throttle_or_default
 
 if TYPE_CHECKING:
     from headwater.cli.brokers.actions import PlanOptions
@@ -18,9 +18,6 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
 EXIT_HURTS: Final = 1
 _MB: Final = 1_000_000
-#: As much as a disk of yesterday gives without anybody noticing, and half of what a network of
-#: 1 Gbit/s carries.
-_THROTTLE: Final = "50MB"
 
 HELP = """\
 The brokers of a cluster: who holds what, and moving it.
@@ -77,19 +74,6 @@ Rate: TypeAlias = Annotated[
         help="What a broker receives in a second without a throttle, to foretell.",
     ),
 ]
-Throttle: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        OPTION,
-        metavar="RATE",
-        help="The most that a broker sends or receives for new replicas in a second, or none.  "
-        f"[default: {_THROTTLE}]",
-    ),
-]
-PerBroker: TypeAlias = Annotated[
-    int,
-    typer.Option("--moves-per-broker", min=1, help="How many replicas a broker copies at once."),
-]
 
 
 @app.callback(help=HELP)
@@ -120,7 +104,7 @@ def drain(
     watch_seconds: Watch = 2.0,
     throttle: Throttle = None,
     rate: Rate = 50,
-    moves_per_broker: PerBroker = 10,
+    moves_per_broker: PerBroker = PER_BROKER,
     bootstrap_server: BootstrapServer = None,
     timeout_ms: RequestTimeout = TIMEOUT_MS,
 ) -> None:
@@ -142,7 +126,7 @@ def add_share(
     watch_seconds: Watch = 2.0,
     throttle: Throttle = None,
     rate: Rate = 50,
-    moves_per_broker: PerBroker = 10,
+    moves_per_broker: PerBroker = PER_BROKER,
     bootstrap_server: BootstrapServer = None,
     timeout_ms: RequestTimeout = TIMEOUT_MS,
 ) -> None:
@@ -164,7 +148,7 @@ def balance(
     watch_seconds: Watch = 2.0,
     throttle: Throttle = None,
     rate: Rate = 50,
-    moves_per_broker: PerBroker = 10,
+    moves_per_broker: PerBroker = PER_BROKER,
     bootstrap_server: BootstrapServer = None,
     timeout_ms: RequestTimeout = TIMEOUT_MS,
 ) -> None:
@@ -193,7 +177,7 @@ def raise_factor(
     watch_seconds: Watch = 2.0,
     throttle: Throttle = None,
     rate: Rate = 50,
-    moves_per_broker: PerBroker = 10,
+    moves_per_broker: PerBroker = PER_BROKER,
     bootstrap_server: BootstrapServer = None,
     timeout_ms: RequestTimeout = TIMEOUT_MS,
 ) -> None:
@@ -232,7 +216,7 @@ upkeep_commands.add_to(app)
 
 
 def _options(watch_s: float, rate: int, per_broker: int, throttle: str | None) -> PlanOptions:
-    throttle_bytes = parse_throttle(throttle or _THROTTLE)
+    throttle_bytes = throttle_or_default(throttle)
     from headwater.cli.brokers.actions import PlanOptions
 
     return PlanOptions(watch_s, rate * _MB, per_broker, throttle_bytes, throttle is not None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from headwater.base.errors import ErrorCode, KafkaError
@@ -28,24 +28,6 @@ _MOVE_COLUMNS: Final = (
 )
 
 
-async def execute(
-    connection: ClusterConnection,
-    moves: Mapping[TopicPartition, Sequence[int]],
-    *,
-    factor_may_change: bool,
-    throttle_bytes: int | None,
-    as_json: bool,
-) -> bool:
-    """Begin moves and print what came of each; whether one was refused."""
-    outcomes = await ReassignmentOperations(connection).alter_partition_reassignments(
-        moves,
-        allow_replication_factor_change=factor_may_change,
-        throttle_bytes=throttle_bytes,
-        raise_errors=False,
-    )
-    return _print_outcomes(outcomes, "begun", as_json=as_json)
-
-
 async def cancel(
     connection: ClusterConnection, partitions: Collection[TopicPartition] | None, *, as_json: bool
 ) -> bool:
@@ -68,7 +50,7 @@ async def cancel(
     if not outcomes and not as_json:
         print("No partition is being reassigned.")
         return False
-    return _print_outcomes(outcomes, "cancelled", as_json=as_json)
+    return print_outcomes(outcomes, "cancelled", as_json=as_json)
 
 
 async def throttle(connection: ClusterConnection, throttle_bytes: int, *, as_json: bool) -> bool:
@@ -79,7 +61,7 @@ async def throttle(connection: ClusterConnection, throttle_bytes: int, *, as_jso
     if not outcomes and not as_json:
         print("No partition is being reassigned.")
         return False
-    return _print_outcomes(outcomes, "throttled" if throttle_bytes else "freed", as_json=as_json)
+    return print_outcomes(outcomes, "throttled" if throttle_bytes else "freed", as_json=as_json)
 
 
 async def print_status(
@@ -115,7 +97,8 @@ def _shown_rate(throttle_bytes: int, as_json: bool) -> object:
     return f"{size_text(throttle_bytes)}/s"
 
 
-def _print_outcomes(outcomes: Outcomes[TopicPartition, None], done: str, *, as_json: bool) -> bool:
+def print_outcomes(outcomes: Outcomes[TopicPartition, None], done: str, *, as_json: bool) -> bool:
+    """Print what came of each partition; whether one was refused."""
     rows: list[Row] = []
     for name, outcome in sorted(outcomes.items()):
         told, reason = done, None

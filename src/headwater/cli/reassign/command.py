@@ -11,7 +11,7 @@ import typer
 
 from headwater.cli.options.cluster import TIMEOUT_MS, BootstrapServer, RequestTimeout, on_cluster
 from headwater.cli.options.json_option import RowsAsJson
-from headwater.cli.options.throttle import OPTION as OPTION_THROTTLE
+from headwater.cli.options.pace import PER_BROKER, PerBroker, Throttle, throttle_or_default
 from headwater.cli.options.throttle import parse_throttle
 from headwater.cli.reassign.moves_file import OPTION, read_moves
 
@@ -35,9 +35,9 @@ Which moves would even the cluster out, as such a file:
 
     headwater reassign plan --out moves.json
 
-To begin, to see what is still under way, and to go back to where partitions were:
+To carry it out, to see what is still under way, and to go back to where partitions were:
 
-    headwater reassign execute --reassignment-json-file moves.json --throttle 50MB
+    headwater reassign execute --reassignment-json-file moves.json
 
     headwater reassign status
 
@@ -45,9 +45,14 @@ To begin, to see what is still under way, and to go back to where partitions wer
 
     headwater reassign cancel --reassignment-json-file moves.json
 
-A move ends by itself when all of its new replicas are in sync. Beginning another one of the same \
-partition takes its place. A throttle is the most that a broker sends or receives for new replicas \
-in a second. It belongs to the move and goes with it; without one, moves are as fast as they can.
+Moves are carried out in steps, each when the one before has arrived, and can be ended at any \
+time: what has begun goes on, and what has not stays where it is. With --no-wait all begin at \
+once, as with Kafka's tool. A move ends by itself when all of its new replicas are in sync. \
+Beginning another one of the same partition takes its place.
+
+A throttle is the most that a broker sends or receives for new replicas in a second. It belongs \
+to the move and goes with it. What moves already keeps the one that it has, unless another one is \
+given.
 """
 
 MovesFile: TypeAlias = Annotated[
@@ -56,16 +61,6 @@ MovesFile: TypeAlias = Annotated[
 SomeMovesFile: TypeAlias = Annotated[
     str | None,
     typer.Option(OPTION, metavar="FILE", help="Only the partitions that this file names."),
-]
-
-
-Throttle: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        OPTION_THROTTLE,
-        metavar="RATE",
-        help="The most that a broker sends or receives for new replicas in a second, as in 50MB.",
-    ),
 ]
 
 
@@ -114,24 +109,30 @@ def execute_moves(
         ),
     ] = False,
     throttle: Throttle = None,
+    moves_per_broker: PerBroker = PER_BROKER,
+    no_wait: Annotated[
+        bool,
+        typer.Option("--no-wait", help="Begin all moves at once, and do not wait for their end."),
+    ] = False,
     as_json: RowsAsJson = False,
     bootstrap_server: BootstrapServer = None,
     timeout_ms: RequestTimeout = TIMEOUT_MS,
 ) -> None:
-    """Begin to move partitions."""
+    """Move partitions, in steps."""
     moves = read_moves(path)
-    throttle_bytes = None if throttle is None else parse_throttle(throttle)
-    from headwater.cli.reassign.actions import execute
+    throttle_bytes = throttle_or_default(throttle)
+    from headwater.cli.reassign.executing import ExecuteOptions, execute
 
+    options = ExecuteOptions(
+        moves_per_broker,
+        throttle_bytes,
+        is_throttle_given=throttle is not None,
+        factor_may_change=not disallow_factor_change,
+        is_waiting=not no_wait,
+    )
     failed = on_cluster(
         bootstrap_server,
-        lambda connection: execute(
-            connection,
-            moves,
-            factor_may_change=not disallow_factor_change,
-            throttle_bytes=throttle_bytes,
-            as_json=as_json,
-        ),
+        lambda connection: execute(connection, moves, options, as_json=as_json),
         timeout_ms=timeout_ms,
     )
     if failed:
