@@ -157,7 +157,7 @@ def have_often(
         (acknowledge_before_the_isr_has_it, LOST, 0),
         (truncate_to_the_high_watermark, DIFFERENT, 1),
         (skip_the_epoch_check, DIFFERENT, 0),
-        (elect_in_the_same_epoch, "an epoch has one leader|" + DIFFERENT, 0),
+        (elect_in_the_same_epoch, "an epoch has one leader|" + DIFFERENT, 1),
         (trust_whoever_comes_back, DIFFERENT, 3),
         (be_alone_without_sync, LOST, 1),
         (commit_what_the_leader_has, DIFFERENT, 0),

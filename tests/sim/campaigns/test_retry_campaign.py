@@ -66,7 +66,7 @@ def shows_what_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("plant", "seeds"),
     [
-        (commits_as_a_leader_that_was, [173]),
+        (commits_as_a_leader_that_was, [78, 361, 404]),
         (copies_without_cancelling, [0]),
         (forgets_the_dead_at_a_restart, [8]),
         (shows_what_is_given_up, [0]),
