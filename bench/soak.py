@@ -34,6 +34,7 @@ from headwater.sim.campaigns.cluster_copies import ClusterCopyCampaign
 from headwater.sim.campaigns.delays.campaign import DelayCampaign
 from headwater.sim.campaigns.delays.log_campaign import DelayLogCampaign
 from headwater.sim.campaigns.directory import DirectoryCampaign
+from headwater.sim.campaigns.drains import DrainCampaign
 from headwater.sim.campaigns.exactly_once import ExactlyOnceCampaign
 from headwater.sim.campaigns.log import LogCampaign, run_with_failing_disk
 from headwater.sim.campaigns.reassignments import ReassignmentCampaign
@@ -116,8 +117,15 @@ def run_reassignments(seed: int) -> int:
     return campaign.crash_count
 
 
+def run_drains(seed: int) -> int:
+    """The same, and in the end a broker is emptied."""
+    campaign = DrainCampaign(seed)
+    _run_in_world(lambda: campaign.run(event_count=4))
+    return campaign.crash_count
+
+
 def run_audit(seed: int) -> int:
-    """The same, with what the audit tells compared with the logs."""
+    """Clusters, with what the audit tells compared with the logs."""
     campaign = AuditCampaign(seed)
     _run_in_world(lambda: campaign.run(event_count=8))
     return campaign.crash_count
@@ -191,6 +199,7 @@ CAMPAIGNS: dict[str, Campaign] = {
     "exactly-once": run_exactly_once,
     "cluster": run_cluster,
     "reassignments": run_reassignments,
+    "drains": run_drains,
     "audit": run_audit,
     "cluster-copies": run_cluster_copies,
     "delay-log": run_delay_log,

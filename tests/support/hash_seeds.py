@@ -25,8 +25,10 @@ from headwater.sim.campaigns.cluster_copies import ClusterCopyCampaign
 from headwater.sim.campaigns.delays.campaign import DelayCampaign
 from headwater.sim.campaigns.delays.log_campaign import DelayLogCampaign
 from headwater.sim.campaigns.directory import DirectoryCampaign
+from headwater.sim.campaigns.drains import DrainCampaign
 from headwater.sim.campaigns.exactly_once import ExactlyOnceCampaign
 from headwater.sim.campaigns.log import LogCampaign
+from headwater.sim.campaigns.reassignments import ReassignmentCampaign
 from headwater.sim.campaigns.redrives import RedriveCampaign
 from headwater.sim.campaigns.replicas import ReplicaCampaign
 from headwater.sim.campaigns.retries import RetryCampaign
@@ -63,6 +65,8 @@ CAMPAIGNS: Mapping[str, Callable[[int], str]] = {
     "retries": lambda seed: RetryCampaign(seed).run(),
     "workers": lambda seed: WorkerCampaign(seed).run(event_count=5),
     "redrives": lambda seed: RedriveCampaign(seed).run(event_count=4),
+    "reassignments": lambda seed: ReassignmentCampaign(seed).run(event_count=5),
+    "drains": lambda seed: DrainCampaign(seed).run(event_count=4),
 }
 
 

@@ -6,7 +6,7 @@ Some of the moves have a throttle: of next to nothing, so that it is hardly ever
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from headwater.base.errors import ErrorCode
 from headwater.base.ids import TopicPartition
@@ -61,22 +61,38 @@ class ReassigningClient:
             random = self._link.random
             partition = random.choice(self._partitions)
             try:
-                await self._ask(partition, self._somewhere())
+                await self._ask(partition, self._somewhere(), random.choice(_THROTTLES))
                 # Some moves are turned around, or cancelled, before they can be over.
                 while random.random() < 0.4:
-                    await self._ask(partition, random.choice((None, None, self._somewhere())))
+                    replicas = random.choice((None, None, self._somewhere()))
+                    await self._ask(partition, replicas, random.choice(_THROTTLES))
                 if random.random() < 0.2:
                     await self._throttle_all(random.choice((0, 500, 5_000)))
             except Unanswered:
                 await self._link.look_again()
             await self._link.pause()
 
+    async def drain(self, broker: int, holders: Callable[[TopicPartition], Sequence[int]]) -> None:
+        """Have everything moved off a broker, however long that takes."""
+        while left := [each for each in self._partitions if broker in holders(each)]:
+            for partition in left:
+                kept = [each for each in holders(partition) if each != broker]
+                others = [each for each in range(self._broker_count) if each != broker]
+                try:
+                    await self._ask(
+                        partition, kept or [self._link.random.choice(others)], AS_BEFORE
+                    )
+                except Unanswered:
+                    await self._link.look_again()
+            await asyncio.sleep(1.0)
+
     def _somewhere(self) -> list[int]:
         random = self._link.random
         return random.sample(range(self._broker_count), random.choice((1, 2, 3, 3)))
 
-    async def _ask(self, partition: TopicPartition, replicas: list[int] | None) -> None:
-        throttle = self._link.random.choice(_THROTTLES)
+    async def _ask(
+        self, partition: TopicPartition, replicas: list[int] | None, throttle: int
+    ) -> None:
         request = AlterPartitionReassignmentsRequest(
             timeout_ms=5_000,
             throttle=throttle,
