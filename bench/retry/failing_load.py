@@ -141,6 +141,8 @@ def work(
         retry=RetryPolicy(delays=DELAYS, attempts=ATTEMPTS),
         retry_partitions=4,
         create_topics=True,
+        # In the end only those are left that always fail, which is no reason to stop here.
+        circuit_failure_ratio=1.0,
     )
     worker.run()
     outcomes.check()
